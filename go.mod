@@ -1,0 +1,3 @@
+module github.com/windrow-run/windrow
+
+go 1.26
