@@ -1,0 +1,122 @@
+package execution
+
+import (
+	"fmt"
+	"time"
+)
+
+// SchemaVersion is the storage schema that this release writes into controls.
+const SchemaVersion = 1
+
+// Status is where an execution stands in its lifecycle.
+type Status string
+
+// The statuses. The last three are terminal: an execution never leaves them.
+const (
+	Queued    Status = "queued"
+	Running   Status = "running"
+	Waiting   Status = "waiting"
+	Completed Status = "completed"
+	Failed    Status = "failed"
+	Canceled  Status = "canceled"
+)
+
+// Terminal reports whether the status is final.
+func (s Status) Terminal() bool { return s == Completed || s == Failed || s == Canceled }
+
+// Valid reports whether the status is one of the six.
+func (s Status) Valid() bool {
+	return s == Queued || s == Running || s == Waiting || s.Terminal()
+}
+
+// Instant is a store's time in microseconds since the Unix epoch. Fences need its full precision (invariant 3);
+// what a control keeps is in milliseconds.
+type Instant int64
+
+// Millis is the instant in the milliseconds that controls keep.
+func (i Instant) Millis() int64 { return int64(i) / 1000 }
+
+// InstantOf converts a wall-clock time.
+func InstantOf(t time.Time) Instant { return Instant(t.UnixMicro()) }
+
+// Control is the small authoritative record of an execution. It never holds a payload. Times are milliseconds since the
+// Unix epoch by the store's clock; zero means "not set" in every optional field.
+type Control struct {
+	ID         string
+	Deployment string
+	Revision   string // pinned for life
+	Owner      string // empty: no owner
+	Schema     int64  // storage schema version of this record
+
+	Status  Status
+	Version int64 // grows by one with each business transition; public as sequence
+
+	Fence   int64 // grows with every claim (invariant 3)
+	Attempt int64 // number of claims so far (invariant 4)
+
+	LostLeases int64   // recoveries after a lost lease, counted against Budgets.LostLeases
+	Retries    int64   // application retries, counted against Budgets.Retries
+	Claims     int64   // claims in a row without a checkpoint, suspend or retry, counted against Budgets.Claims
+	Budgets    Budgets // as the deployment had them at submission
+
+	Worker     string // holder of the lease; empty unless running
+	Token      string // random proof of the claim; empty unless running
+	LeaseUntil int64  // end of the lease; zero unless running
+
+	AvailableAt int64 // not to be claimed before; zero unless queued
+	CanceledAt  int64 // when cancellation was asked for; zero if it never was
+
+	WaitSequence int64 // id of the open wait: the version that opened it; zero unless waiting
+	WaitUntil    int64 // when the open wait expires; zero: never
+
+	ProgressSequence int64 // number of the newest progress event
+
+	Operation string // token and outcome of the last owned operation, for repeats after a lost reply (invariant 11)
+
+	LogEpoch     string // names this execution's event log; empty until the log was begun
+	WatchedUntil int64  // somebody follows the event log until then
+
+	CreatedAt int64
+	UpdatedAt int64 // never goes back
+}
+
+// Budgets bound how often an execution may be tried again, each cause apart (invariant 4).
+type Budgets struct {
+	LostLeases int64 // the lost lease with this number fails the work; at least 1
+	Retries    int64 // application retries granted; 0: none
+	Claims     int64 // claims in a row without a new checkpoint, suspend or retry; at least 1
+}
+
+// DefaultBudgets are the budgets of a deployment that names none: three lost leases, two retries, twenty claims.
+func DefaultBudgets() Budgets { return Budgets{LostLeases: 3, Retries: 2, Claims: 20} }
+
+// Validate reports the first budget that is out of range.
+func (b Budgets) Validate() error {
+	switch {
+	case b.LostLeases < 1:
+		return fmt.Errorf("lost leases: %d is below 1", b.LostLeases)
+	case b.Retries < 0:
+		return fmt.Errorf("retries: %d is below 0", b.Retries)
+	case b.Claims < 1:
+		return fmt.Errorf("claims without progress: %d is below 1", b.Claims)
+	}
+	return nil
+}
+
+// Phase is all that claim and cancel depend on: the status, and whether a running execution was asked to stop.
+type Phase struct {
+	Status    Status
+	Canceling bool // only ever true with Running
+}
+
+// Phase of the control.
+func (c Control) Phase() Phase {
+	return Phase{Status: c.Status, Canceling: c.Status == Running && c.CanceledAt != 0}
+}
+
+// Phases lists the phases that an execution can be in before it ends.
+func Phases() []Phase {
+	return []Phase{{Status: Queued}, {Status: Running}, {Status: Running, Canceling: true}, {Status: Waiting}}
+}
+
+func (c Control) cancelPending() bool { return c.CanceledAt != 0 }

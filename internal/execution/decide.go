@@ -1,0 +1,176 @@
+package execution
+
+// Decide is the lifecycle: what cmd does to an execution in state c at time now. It returns a plan, or an [Error]:
+// CodeLeaseLost for an owned command whose sender no longer owns the execution, CodeNotWaiting and CodeWaitMoved for an
+// answer, CodeInvalidTransition for the rest. A plan that changes nothing is no error.
+//
+// A caller that can't know the store's time passes the control's UpdatedAt: the store compares the deadline again.
+func Decide(c Control, cmd Command, now Instant) (Plan, error) {
+	switch cmd := cmd.(type) {
+	case Submit:
+		return decideSubmit(cmd), nil
+	case Claim:
+		return decideClaim(c, cmd)
+	case Cancel:
+		return decideCancel(c, cmd), nil
+	case Resume:
+		return decideResume(c, cmd)
+	case Recover:
+		return decideRecover(c, cmd, now)
+	case ExpireWait:
+		return decideExpireWait(c, cmd, now)
+	}
+	return decideOwned(c, cmd, now)
+}
+
+func decideSubmit(cmd Submit) Plan {
+	p := Plan{Status: Queued}
+	p.change(setN(FieldSchema, SchemaVersion), setN(FieldVersion, 1),
+		set(FieldDeployment, cmd.Deployment), set(FieldRevision, cmd.Revision),
+		setN(FieldBudgetLost, cmd.Budgets.LostLeases), setN(FieldBudgetRetry, cmd.Budgets.Retries),
+		setN(FieldBudgetClaims, cmd.Budgets.Claims), stamp(FieldCreatedAt), stamp(FieldUpdatedAt))
+	if cmd.Owner != "" {
+		p.change(set(FieldOwner, cmd.Owner))
+	}
+	if cmd.Delay > 0 {
+		p.change(after(FieldAvailableAt, cmd.Delay))
+	}
+	p.write(PayloadInput, cmd.Input)
+	return p
+}
+
+func decideClaim(c Control, cmd Claim) (Plan, error) {
+	if c.Status != Queued {
+		return Plan{}, Errorf(CodeInvalidTransition, "a %s execution can't be claimed", c.Status)
+	}
+	p := transition(Running)
+	p.change(reset(FieldAvailableAt), Change{Field: FieldFence, Op: OpFence}, add(FieldAttempt, 1), add(FieldClaims, 1),
+		set(FieldWorker, cmd.Worker), set(FieldToken, cmd.Token), after(FieldLeaseUntil, cmd.Lease))
+	return p, nil
+}
+
+func decideCancel(c Control, cmd Cancel) Plan {
+	if c.Status.Terminal() || c.cancelPending() {
+		return Plan{Status: c.Status}
+	}
+	p := transition(Running)
+	if c.Status != Running {
+		p = finish(c.Status, Canceled)
+	}
+	p.change(stamp(FieldCanceledAt))
+	if cmd.Reason != "" {
+		p.write(PayloadReason, []byte(clip(cmd.Reason, 2000)))
+	}
+	return p
+}
+
+func decideResume(c Control, cmd Resume) (Plan, error) {
+	if err := checkWait(c, cmd.Sequence); err != nil {
+		return Plan{}, err
+	}
+	p := requeue(Waiting)
+	p.Guard = Guard{Kind: GuardWait, Sequence: cmd.Sequence}
+	p.erase(PayloadWait)
+	p.write(PayloadAnswer, cmd.Answer)
+	return p, nil
+}
+
+func checkWait(c Control, sequence int64) error {
+	switch {
+	case c.Status != Waiting:
+		return Errorf(CodeNotWaiting, "the execution is %s and waits for no answer", c.Status)
+	case c.WaitSequence != sequence:
+		return Errorf(CodeWaitMoved, "the open wait has sequence %d, the answer is for %d", c.WaitSequence, sequence)
+	}
+	return nil
+}
+
+func decideExpireWait(c Control, cmd ExpireWait, now Instant) (Plan, error) {
+	if err := checkWait(c, cmd.Sequence); err != nil {
+		return Plan{}, err
+	}
+	if c.WaitUntil == 0 || now.Millis() < c.WaitUntil {
+		return Plan{Status: c.Status}, nil
+	}
+	p := requeue(Waiting)
+	if cmd.Default == nil {
+		p = fail(Waiting, waitExpired())
+	} else {
+		p.erase(PayloadWait)
+		p.write(PayloadAnswer, cmd.Default)
+	}
+	p.Guard = Guard{Kind: GuardWaitExpired, Sequence: cmd.Sequence}
+	return p, nil
+}
+
+// decideRecover takes work back from a worker that stopped renewing its lease. Cancel wins; then the budgets, each for
+// its own cause.
+func decideRecover(c Control, cmd Recover, now Instant) (Plan, error) {
+	if c.Status != Running || c.Fence != cmd.Fence {
+		return Plan{}, Errorf(CodeInvalidTransition, "the lease is not the one that ran out")
+	}
+	if now.Millis() < c.LeaseUntil {
+		return Plan{Status: c.Status}, nil
+	}
+	var p Plan
+	switch {
+	case c.cancelPending():
+		p = finish(Running, Canceled)
+	case c.LostLeases+1 >= c.Budgets.LostLeases:
+		p = fail(Running, leaseLost(c.LostLeases+1))
+	case c.Claims >= c.Budgets.Claims:
+		p = fail(Running, noProgress(c.Claims))
+	default:
+		p = requeue(Running)
+	}
+	p.change(add(FieldLostLeases, 1))
+	p.Guard = Guard{Kind: GuardExpired, Owner: Ownership{Fence: cmd.Fence}, Version: c.Version}
+	return p, nil
+}
+
+// transition begins a plan that is a business transition: one version, one stamp.
+func transition(to Status) Plan {
+	p := Plan{Status: to}
+	p.change(add(FieldVersion, 1), stamp(FieldUpdatedAt))
+	return p
+}
+
+// leave clears what only the old status may have.
+func (p *Plan) leave(from Status) {
+	switch from {
+	case Running:
+		p.change(reset(FieldWorker), reset(FieldToken), reset(FieldLeaseUntil))
+	case Waiting:
+		p.change(reset(FieldWaitSequence), reset(FieldWaitUntil))
+	case Queued:
+		p.change(reset(FieldAvailableAt))
+	}
+}
+
+func requeue(from Status) Plan {
+	p := transition(Queued)
+	p.leave(from)
+	return p
+}
+
+// finish ends an execution. What only an unfinished one needs goes; input and checkpoint stay for their retention.
+func finish(from, to Status) Plan {
+	p := transition(to)
+	p.leave(from)
+	p.erase(PayloadWait, PayloadAnswer)
+	switch to {
+	case Completed:
+		p.erase(PayloadError)
+	case Failed:
+		p.erase(PayloadResult)
+	case Canceled:
+		p.erase(PayloadError, PayloadResult)
+	}
+	return p
+}
+
+func fail(from Status, f Failure) Plan {
+	p := finish(from, Failed)
+	p.write(PayloadError, f.Encode())
+	return p
+}

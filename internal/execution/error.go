@@ -1,0 +1,74 @@
+package execution
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code is the closed set of reasons for which an operation on executions is refused or fails. Each has one place in the
+// HTTP layer that maps it to a status; nothing else of an error reaches a client.
+type Code string
+
+// The codes.
+const (
+	CodeNotFound          Code = "not_found"          // no such execution, or another owner's
+	CodeUnknownDeployment Code = "unknown_deployment" // no such deployment here
+	CodeLeaseLost         Code = "lease_lost"         // the caller no longer owns the execution: stop at once
+	CodeInvalidTransition Code = "invalid_transition" // the command does not fit the status
+	CodeNotWaiting        Code = "not_waiting"        // an answer came, but nothing waits for one
+	CodeWaitMoved         Code = "wait_moved"         // the answer names another wait than the open one
+	CodeKeyReused         Code = "key_reused"         // the idempotency key is bound to another body
+	CodeInvalidInput      Code = "invalid_input"      // input or answer does not fit its schema; see Violations
+	CodeTooLarge          Code = "too_large"          // a payload is over its limit
+	CodeCapacity          Code = "capacity_reached"   // the deployment's admission ceiling
+	CodeDraining          Code = "draining"           // this process takes no more work
+	CodeUnavailable       Code = "store_unavailable"  // the store did not answer, or refused for a passing reason
+	CodeUnconfirmed       Code = "unconfirmed"        // the outcome is unknown: it may have been applied
+	CodeCorrupt           Code = "stored_state_invalid"
+	CodeCursorInvalid     Code = "cursor_invalid" // a cursor that we never gave out
+	CodeInternal          Code = "internal"
+)
+
+// Violation is one rule of a schema that a value breaks.
+type Violation struct {
+	Pointer string // RFC 6901, from the root of the value
+	Message string // names the rule, never the whole value
+}
+
+// Error is an error of a known kind. Message may be shown to clients; the wrapped error never is.
+type Error struct {
+	Code       Code
+	Message    string
+	Violations []Violation
+	Limit      int64 // the limit that was hit, where there is one
+	Err        error
+}
+
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("%s: %s: %v", e.Code, e.Message, e.Err)
+	}
+	return fmt.Sprintf("%s: %s", e.Code, e.Message)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf makes an [Error] from a code and a message for clients.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// CodeOf returns the code of err: "" for nil, [CodeInternal] for an error that is not an [Error].
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return CodeInternal
+}
+
+// Is reports whether err has the code.
+func Is(err error, code Code) bool { return CodeOf(err) == code }

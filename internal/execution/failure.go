@@ -1,0 +1,73 @@
+package execution
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Failure is the public error of an execution: all that a client ever sees of what went wrong.
+type Failure struct {
+	Type      string `json:"type"`      // class of the error, at most 256 bytes
+	Code      string `json:"code"`      // stable, for programs, at most 256 bytes
+	Message   string `json:"message"`   // for people, at most 2,000 bytes
+	Retryable bool   `json:"retryable"` // another submission may succeed
+}
+
+// Codes of the failures that the runtime itself writes.
+const (
+	FailureLeaseLost        = "lease_lost"               // the budget of lost leases is spent
+	FailureNoProgress       = "no_progress"              // the budget of claims without progress is spent
+	FailureRetriesExhausted = "retries_exhausted"        // the budget of application retries is spent
+	FailureWaitExpired      = "wait_expired"             // nobody answered in time
+	FailureStoredInvalid    = "stored_execution_invalid" // what is stored can't be run
+	FailureApplication      = "application_error"        // the author's code failed without a public error
+	FailureTooLarge         = "payload_too_large"        // the author's code returned more than may be stored
+)
+
+// Encode renders the failure as the stored error payload. Over-long texts are cut at a character boundary.
+func (f Failure) Encode() []byte {
+	f.Type, f.Code, f.Message = clip(f.Type, 256), clip(f.Code, 256), clip(f.Message, 2000)
+	data, err := marshal(f)
+	if err != nil { // three strings and a bool can't fail to encode
+		panic(fmt.Sprintf("encode failure: %v", err))
+	}
+	return data
+}
+
+// DecodeFailure parses a stored error payload.
+func DecodeFailure(data []byte) (Failure, error) {
+	var f Failure
+	if err := json.Unmarshal(data, &f); err != nil {
+		return Failure{}, fmt.Errorf("stored error: %w", err)
+	}
+	return f, nil
+}
+
+func leaseLost(n int64) Failure {
+	return Failure{Type: "LeaseLost", Code: FailureLeaseLost,
+		Message: fmt.Sprintf("The worker was lost %d times.", n), Retryable: true}
+}
+
+func noProgress(n int64) Failure {
+	return Failure{Type: "NoProgress", Code: FailureNoProgress,
+		Message: fmt.Sprintf("%d attempts in a row ended without a new checkpoint.", n), Retryable: true}
+}
+
+func retriesExhausted(last Failure) Failure {
+	return Failure{Type: last.Type, Code: FailureRetriesExhausted, Message: last.Message, Retryable: false}
+}
+
+func waitExpired() Failure {
+	return Failure{Type: "WaitExpired", Code: FailureWaitExpired, Message: "No answer arrived before the deadline."}
+}
+
+// clip cuts s to at most n bytes without splitting a character.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}

@@ -1,0 +1,303 @@
+// Package store is the contract between the runtime and whatever keeps executions: memory, Redis, and what may come.
+//
+// Every store decides by [execution.Decide] and passes the conformance suite in storetest. What a method's comment
+// promises holds for every store. Methods are safe for concurrent use, and each is atomic: it is applied as a whole or
+// not at all, also where its reply is lost (invariant 11).
+//
+// # Errors
+//
+// Every error is, or wraps, an [execution.Error]. CodeUnavailable says that the operation may or may not have been
+// applied: a caller that needs to know repeats it with the same operation token, idempotency key, id, claim token or chunk
+// number, and a repeat of what was applied is answered as the first one would have been. Methods return the context's
+// error, wrapped with CodeUnavailable, when ctx ends first. No method retries a failed exchange by itself.
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/windrow-run/windrow/internal/execution"
+)
+
+// Store keeps executions.
+type Store interface {
+	// NewID makes the id of a new execution, with at least 120 random bits. Where key is not empty, the id leads to the
+	// partition of that key, so that binding and execution commit together. At most 24 bytes of [0-9A-Za-z].
+	NewID(key Key) string
+
+	// Partitions is the number of partitions; PartitionOf tells the one that an id leads to, from 0, and false for a
+	// text that can't be an id of this namespace.
+	Partitions() int
+	PartitionOf(id string) (int, bool)
+
+	// Submit admits an execution as a whole: binding, capacity, control, input, index, doorbell. Outcomes: created;
+	// replayed, where the key is bound to the same fingerprint or an execution of the same id exists (a repeat); an error
+	// of CodeKeyReused, CodeCapacity (nothing written) or CodeUnavailable.
+	Submit(ctx context.Context, s Submission) (Submitted, error)
+
+	// FindKey looks an idempotency key up. Outcomes: replayed; CodeKeyReused; CodeNotFound where it is not bound.
+	FindKey(ctx context.Context, key Key) (Submitted, error)
+
+	// Poll claims due work for the revisions that want some, tells when the next piece falls due and whether maintenance
+	// has something to do, and records which revisions this process serves. A repeat with the same worker and token within the lease hands out the
+	// same batch, at no cost to a budget. It stops at about MaxBytes of payload but returns at least one. Malformed
+	// controls leave the index and never stall their neighbours.
+	Poll(ctx context.Context, r PollRequest) (Polled, error)
+
+	// Transition carries out an owned command on the execution that control describes, as its owner holds it. Outcomes:
+	// the control afterwards; CodeLeaseLost where the sender does not own it any more. A version that moved on (a cancel,
+	// say) is settled inside by deciding once more. With a cancel pending, the control afterwards tells.
+	Transition(ctx context.Context, control execution.Control, cmd execution.Command) (execution.Control, error)
+
+	// Beat renews leases and appends chunks, many executions in one exchange a partition. The replies stand in the order of
+	// the beats. The error is for the exchange; what happened to a single beat stands in its reply.
+	Beat(ctx context.Context, beats []Beat) ([]Beaten, error)
+
+	// Resume answers the open wait. Outcomes: applied; replayed, where the key is bound to the same answer; unchecked,
+	// where the wait is not the one that the answer was checked against (Checked), with the open wait, so that the caller can
+	// check and try again; CodeNotWaiting; CodeWaitMoved, where Sequence names another wait; CodeKeyReused; CodeNotFound.
+	Resume(ctx context.Context, r ResumeRequest) (Resumed, error)
+
+	// Cancel asks for the execution to stop and returns it as it stands afterwards. Asking again changes nothing.
+	// CodeNotFound.
+	Cancel(ctx context.Context, id string, scope Scope, reason string) (Record, error)
+
+	// Maintain does at most limit pieces of each kind of overdue work: leases that ran out, waits that expired, ended
+	// executions past their retention.
+	Maintain(ctx context.Context, limit int) (Maintained, error)
+
+	// Read returns an execution. CodeNotFound; CodeCorrupt where what is stored can't be read.
+	Read(ctx context.Context, r ReadRequest) (Record, error)
+
+	// Controls reads many controls, in order, one exchange a partition, and keeps their logs marked as watched. The
+	// control of an execution that is not there, or can't be read, has status "".
+	Controls(ctx context.Context, ids []string) ([]execution.Control, error)
+
+	// Tail opens a reader that waits for new log entries of one partition. It holds a connection of its own until closed.
+	Tail(ctx context.Context, partition int) (Tail, error)
+
+	// Listen calls ring for each doorbell: work of that revision has become due, or falls due sooner than was known.
+	// It calls ring with a zero Revision after every (re)subscription, since doorbells may have been missed. It returns
+	// when ctx ends, or with an error after which the caller listens again. ring must not block.
+	Listen(ctx context.Context, ring func(Revision)) error
+
+	// Counts tells what is stored, by revision. Its cost grows with the number of revisions only.
+	Counts(ctx context.Context) (Counts, error)
+
+	// Check proves that the store can do its work, by running a real script on every partition.
+	Check(ctx context.Context) error
+
+	// Close releases what the store holds. Blocked calls return at once.
+	Close() error
+}
+
+// Tail is a blocking reader of event logs. One goroutine reads at a time; Wake may be called by any.
+type Tail interface {
+	// Read returns the entries after the given positions as soon as there are some, and nothing when wait has passed,
+	// when Wake was called since the last Read returned, or when ctx ends. An error may be the fault of one log that can't be
+	// read: the caller finds it by reading fewer at a time.
+	Read(ctx context.Context, logs []Position, wait time.Duration) ([]Entries, error)
+	Wake()
+	Close() error
+}
+
+// Scope says whose executions may be seen: all, or those of one owner. Another owner's look absent.
+type Scope struct {
+	All   bool
+	Owner string
+}
+
+// Admits reports whether an execution of that owner may be seen.
+func (s Scope) Admits(owner string) bool { return s.All || s.Owner == owner }
+
+// Revision names a revision of a deployment.
+type Revision struct{ Deployment, Revision string }
+
+// Key is an idempotency key with its scope and the fingerprint of the body that it came with. A zero Value is no key.
+type Key struct {
+	Owner       string
+	Deployment  string
+	Value       string
+	Fingerprint [32]byte
+}
+
+// Submission is work to be admitted.
+type Submission struct {
+	execution.Submit
+	Key            Key
+	MaxNonterminal int64 // ceiling of unfinished executions of the deployment; 0: none
+}
+
+// Submitted is the outcome of a submission.
+type Submitted struct {
+	Record   Record
+	Replayed bool // it was there already
+}
+
+// PollRequest asks for work.
+type PollRequest struct {
+	Worker    string // names this process; at most 32 bytes
+	Token     string // random, one a request; a repeat carries the same one; at most 32 bytes
+	Revisions []Want // every revision that this process serves, also those that want nothing now
+	MaxBytes  int64  // of payload in the reply; 0: no bound
+}
+
+// Want says how much work of a revision a process can take now.
+type Want struct {
+	Revision
+	Count int           // 0: none, only presence and due times
+	Lease time.Duration // of what is claimed
+}
+
+// Polled is the answer to a poll.
+type Polled struct {
+	Claimed []Claimed
+	// NextDue is when the next delayed execution of the revisions falls due, by the store's clock; zero: none is known.
+	NextDue int64
+	// More says that due work was left for want of room in the reply: ask again at once.
+	More bool
+	// Overdue says that Maintain has something to do.
+	Overdue bool
+	// Malformed counts controls that were dropped from the index because they can't be read.
+	Malformed int
+	Now       execution.Instant
+}
+
+// Claimed is one execution handed to a worker, with all that an attempt starts from.
+type Claimed struct {
+	Control    execution.Control
+	Input      []byte
+	Checkpoint []byte // nil: none
+	Answer     []byte // answer of the last wait, until a checkpoint takes its place; nil: none
+	Invalid    bool   // a payload is missing or has the wrong type: the attempt must end as stored_execution_invalid
+}
+
+// Beat is what the holder of a lease sends between transitions.
+type Beat struct {
+	ID string
+	execution.Ownership
+	Lease  time.Duration // renew to now plus this; 0: do not renew
+	Chunks *execution.ChunkBatch
+	// Repeat says that the chunks may have been appended by an earlier try: they are compared with what is there.
+	Repeat bool
+}
+
+// Beaten is the answer to a beat.
+type Beaten struct {
+	Err        error // CodeLeaseLost; CodeCorrupt where the log can't be written, which leaves the lease renewed
+	Version    int64
+	LeaseUntil int64
+	Canceled   bool // cancellation was asked for
+	Now        execution.Instant
+}
+
+// ResumeRequest is an answer to a wait.
+type ResumeRequest struct {
+	ID       string
+	Scope    Scope
+	Answer   []byte
+	Sequence int64    // the wait that the client names; 0: the open one
+	Checked  int64    // the wait that the answer was checked against; 0: none yet
+	Key      string   // idempotency key; empty: none
+	Digest   [32]byte // of the whole body, compared where the key is bound
+}
+
+// Resumed is the outcome of an answer.
+type Resumed struct {
+	Record    Record
+	Replayed  bool
+	Unchecked bool // nothing was written: check the answer against Record.Wait and ask again
+}
+
+// Maintained counts what one pass did.
+type Maintained struct {
+	Requeued  int // leases that ran out, back in the queue
+	Failed    int // of those, and of expired waits: budgets spent, or nobody answered
+	Canceled  int // of those: a cancel was pending
+	Defaulted int // waits that took their default answer
+	Removed   int // ended executions erased after their retention
+	Malformed int // controls that can't be read: dropped from the indexes and listed
+	Skipped   int // controls of an unknown schema version: left untouched
+	More      bool
+}
+
+// ReadRequest asks for an execution.
+type ReadRequest struct {
+	ID    string
+	Scope Scope
+	// Watch marks the event log as watched for a while, so that changes of status are written to it.
+	Watch bool
+	// Log asks for at most LogLimit entries of the log from LogFrom on, that entry included.
+	Log      bool
+	LogFrom  execution.LogID
+	LogLimit int
+}
+
+// Record is an execution as clients may see it, before it is rendered.
+type Record struct {
+	Control  execution.Control
+	Progress [][]byte // rendered events, oldest first
+	Result   []byte
+	Error    []byte
+	Wait     []byte
+	Log      []execution.Entry // where it was asked for
+	Now      execution.Instant
+}
+
+// Position is a place in the log of an execution.
+type Position struct {
+	ID    string
+	After execution.LogID
+}
+
+// Entries are log entries of one execution, in order.
+type Entries struct {
+	ID      string
+	Entries []execution.Entry
+}
+
+// Counts is what is stored.
+type Counts struct {
+	Revisions []RevisionCount
+	Leases    int64 // running executions, by the lease index
+	Malformed int64 // controls listed for repair
+	Now       execution.Instant
+}
+
+// RevisionCount is what is stored of one revision.
+type RevisionCount struct {
+	Revision
+	Nonterminal int64
+	Ready       int64 // due and queued
+	Delayed     int64 // queued, not yet due
+	OldestReady int64 // since when the oldest ready one waits; 0: none
+	ServedAt    int64 // when a process last said that it serves the revision; 0: not known to be served
+}
+
+// Limits are bounds that a store itself keeps. The zero value of a field takes its default.
+type Limits struct {
+	ProgressEvents int           // newest progress events kept; default 100
+	HistoryChunks  int           // chunks kept in an event log; default 1,000
+	HistoryBytes   int           // chunk bytes kept in an event log; default 1,000,000
+	TerminalTTL    time.Duration // how long an ended execution is kept; default 7 days
+	StreamTTL      time.Duration // how long its event log is kept, at most TerminalTTL; default 1 hour
+	WatchTTL       time.Duration // how long a mark of being watched holds; default 60 s
+}
+
+// WithDefaults returns a copy with every zero field at its default.
+func (l Limits) WithDefaults() Limits {
+	l.ProgressEvents = orDefault(l.ProgressEvents, 100)
+	l.HistoryChunks = orDefault(l.HistoryChunks, 1000)
+	l.HistoryBytes = orDefault(l.HistoryBytes, 1_000_000)
+	l.TerminalTTL = orDefault(l.TerminalTTL, 7*24*time.Hour)
+	l.StreamTTL = min(orDefault(l.StreamTTL, time.Hour), l.TerminalTTL)
+	l.WatchTTL = orDefault(l.WatchTTL, time.Minute)
+	return l
+}
+
+func orDefault[T int | time.Duration](v, d T) T {
+	if v == 0 {
+		return d
+	}
+	return v
+}
