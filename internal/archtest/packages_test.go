@@ -64,8 +64,7 @@ func packages(t *testing.T) []listed {
 	command.Dir = root()
 	out, err := command.Output()
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			t.Fatalf("go list: %v\n%s", err, exit.Stderr)
 		}
 		t.Fatalf("go list: %v", err)

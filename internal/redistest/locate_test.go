@@ -3,6 +3,7 @@ package redistest
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,10 +21,8 @@ func (p place) surroundings() surroundings {
 	return surroundings{
 		getenv: func(name string) string { return p.env[name] },
 		lookPath: func(name string) (string, error) {
-			for _, binary := range p.binaries {
-				if binary == name {
-					return "/bin/" + name, nil
-				}
+			if slices.Contains(p.binaries, name) {
+				return "/bin/" + name, nil
 			}
 			return "", fs.ErrNotExist
 		},

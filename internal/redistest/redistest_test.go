@@ -90,6 +90,7 @@ func TestServerByPath(t *testing.T) {
 	}
 }
 
+//nolint:tparallel // looks at what the subtest left once its clean-up has run
 func TestPrefixRemovesItsKeysOnly(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
