@@ -1,0 +1,246 @@
+package redistest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+)
+
+const (
+	// commandTimeout bounds each thing the harness itself asks a server.
+	commandTimeout = 30 * time.Second
+	// scanCount is how many keys a step of the clean-up looks at.
+	scanCount = 1000
+	// prefixLength is the number of random characters of a prefix: 60 bits.
+	prefixLength = 12
+)
+
+// shared is the server of this test process. It is the one piece of state that
+// a package must hold for tests that know nothing of each other.
+var shared = &harness{around: surroundings{getenv: os.Getenv, lookPath: exec.LookPath, docker: dockerAnswers}}
+
+// harness starts at most one server and remembers how that went.
+type harness struct {
+	around surroundings
+
+	mu      sync.Mutex // guards the following
+	started bool
+	url     string
+	err     error
+	stop    func() error
+}
+
+// URL returns the URL of the shared server of this test process, started when
+// first asked for. The test fails at once, with the remedies, when there is none.
+func URL(t testing.TB) string {
+	t.Helper()
+	return shared.mustURL(t)
+}
+
+// Client returns a client of the shared server, closed when the test ends.
+func Client(t testing.TB) *redis.Client {
+	t.Helper()
+	return newClient(t, URL(t))
+}
+
+// Prefix returns a key prefix that no other test has, free of characters that
+// mean something in a pattern or a hash tag. All keys of the shared server that
+// start with it are removed when the test ends.
+func Prefix(t testing.TB) string {
+	t.Helper()
+	client := Client(t)
+	prefix := "t" + strings.ToLower(rand.Text()[:prefixLength])
+	t.Cleanup(func() {
+		if err := removeKeys(client, prefix); err != nil {
+			t.Errorf("remove the keys under %s: %v", prefix, err)
+		}
+	})
+	return prefix
+}
+
+// Version is what a server says it is.
+type Version struct {
+	Product             string // "redis" or "valkey"
+	Major, Minor, Patch int    // of the product itself, not of what it is compatible with
+}
+
+// String returns, for example, "redis 7.0.15".
+func (v Version) String() string {
+	return fmt.Sprintf("%s %d.%d.%d", v.Product, v.Major, v.Minor, v.Patch)
+}
+
+// ServerVersion returns the version of the shared server.
+func ServerVersion(t testing.TB) Version {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	defer cancel()
+	info, err := Client(t).Info(ctx, "server").Result()
+	if err != nil {
+		t.Fatalf("ask the server for its version: %v", err)
+	}
+	version, err := parseVersion(info)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return version
+}
+
+// Main runs the tests of a package, stops the shared server if one was
+// started, and then fails the run if goroutines were left behind:
+//
+//	func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+//
+// The options go to goleak.
+func Main(m *testing.M, options ...goleak.Option) int {
+	code := m.Run()
+	if err := shared.close(); err != nil {
+		fmt.Fprintf(os.Stderr, "redistest: stop the server: %v\n", err)
+		code = max(code, 1)
+	}
+	if code != 0 {
+		return code // a failed test often leaves goroutines; naming them would hide the failure
+	}
+	if err := goleak.Find(options...); err != nil {
+		fmt.Fprintf(os.Stderr, "goleak: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+// mustURL returns the server's URL, starting it first if need be. A failure is
+// remembered: what is missing for one test is missing for all.
+func (h *harness) mustURL(t testing.TB) string {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.started {
+		h.started = true
+		h.url, h.stop, h.err = h.around.open()
+	}
+	if h.err != nil {
+		t.Fatalf("%v", h.err)
+	}
+	return h.url
+}
+
+// close stops the server, if one was started.
+func (h *harness) close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stop == nil {
+		return nil
+	}
+	stop := h.stop
+	h.stop = nil
+	return stop()
+}
+
+// open brings up a server from wherever it is to come.
+func (s surroundings) open() (url string, stop func() error, err error) {
+	src, err := s.locate()
+	if err != nil {
+		return "", nil, err
+	}
+	switch src.from {
+	case fromPath:
+		return openBinary(src.value)
+	case fromDocker:
+		return runContainer(src.value)
+	default:
+		return src.value, func() error { return nil }, checkURL(src.value)
+	}
+}
+
+// openBinary starts a server without persistence in a temporary directory.
+func openBinary(binary string) (url string, stop func() error, err error) {
+	dir, err := os.MkdirTemp("", "windrow-redis-")
+	if err != nil {
+		return "", nil, fmt.Errorf("directory of the server: %w", err)
+	}
+	p, port, err := launchAnywhere(binary, dir, []string{"--save", "", "--appendonly", "no"})
+	if err != nil {
+		_ = os.RemoveAll(dir) // the failure to start is what matters
+		return "", nil, err
+	}
+	stop = func() error {
+		p.kill()
+		return os.RemoveAll(dir)
+	}
+	return loopbackURL(port), stop, nil
+}
+
+// checkURL makes sure that a server answers where WINDROW_TEST_REDIS_URL points.
+func checkURL(url string) error {
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", envURL, err, remedies)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	defer cancel()
+	client := redis.NewClient(options)
+	defer func() { _ = client.Close() }() // it only asked
+	if err := client.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("%s: no answer: %w\n%s", envURL, err, remedies)
+	}
+	return nil
+}
+
+func loopbackURL(port int) string { return "redis://127.0.0.1:" + strconv.Itoa(port) + "/0" }
+
+// newClient returns a client that ends with the test.
+func newClient(t testing.TB, url string) *redis.Client {
+	t.Helper()
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatalf("parse the server's URL: %v", err)
+	}
+	client := redis.NewClient(options)
+	t.Cleanup(func() { _ = client.Close() }) // a test may have closed it before
+	return client
+}
+
+// removeKeys unlinks every key under prefix, a bounded step at a time.
+func removeKeys(client *redis.Client, prefix string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	defer cancel()
+	var cursor uint64
+	for {
+		keys, next, err := client.Scan(ctx, cursor, prefix+"*", scanCount).Result()
+		if err != nil {
+			return err
+		}
+		if len(keys) > 0 {
+			if err := client.Unlink(ctx, keys...).Err(); err != nil {
+				return err
+			}
+		}
+		if next == 0 {
+			return nil
+		}
+		cursor = next
+	}
+}
+
+// parseVersion reads a version from the server section of INFO. Valkey reports
+// the Redis version that it is compatible with beside its own.
+func parseVersion(info string) (Version, error) {
+	v := Version{Product: "redis"}
+	number := infoField(info, "redis_version")
+	if own := infoField(info, "valkey_version"); own != "" {
+		v.Product, number = "valkey", own
+	}
+	if _, err := fmt.Sscanf(number, "%d.%d.%d", &v.Major, &v.Minor, &v.Patch); err != nil {
+		return Version{}, fmt.Errorf("server version %q: %w", number, err)
+	}
+	return v, nil
+}
