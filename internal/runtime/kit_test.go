@@ -3,6 +3,7 @@ package runtime
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -152,7 +153,7 @@ func (k *kit) chunks(id string) (out []execution.ChunkBatch) {
 // claimElsewhere takes due work as another process would.
 func (k *kit) claimElsewhere(lease time.Duration) store.Claimed {
 	k.Helper()
-	p, err := k.store.Store.Poll(context.Background(), store.PollRequest{Worker: "elsewhere", Token: "t",
+	p, err := k.store.Store.Poll(context.Background(), store.PollRequest{Worker: "elsewhere", Token: rand.Text(),
 		Revisions: []store.Want{{Revision: store.Revision{Deployment: "d", Revision: "r"}, Count: 1, Lease: lease}}})
 	k.ok(err)
 	if len(p.Claimed) != 1 {
