@@ -13,7 +13,8 @@ import (
 type Env struct {
 	Store store.Store
 	// Advance moves the store's clock, back where d is negative. Between two calls the clock stands still, and every
-	// deadline of the store is by this clock; only [store.Tail.Read] waits by the real one.
+	// deadline of the store is by this clock, also where what it keeps expires by itself; only [store.Tail.Read] waits by
+	// the real one.
 	Advance func(d time.Duration)
 }
 
