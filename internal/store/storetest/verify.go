@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/store"
@@ -30,7 +31,7 @@ func (c *Checker) control(now execution.Control) {
 	}
 }
 
-// Verify returns what was violated, each once. It may be called again after more was reported.
+// Verify returns what was violated, in a fixed order. It may be called again after more was reported.
 func (c *Checker) Verify() []Violation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,6 +50,7 @@ func (c *Checker) Verify() []Violation {
 	c.verifyViewers()
 	all := c.found
 	c.found = found
+	slices.SortStableFunc(all, func(a, b Violation) int { return strings.Compare(a.String(), b.String()) })
 	return all
 }
 

@@ -1,7 +1,10 @@
 package storetest
 
 import (
+	"cmp"
 	"crypto/sha256"
+	"maps"
+	"slices"
 
 	"github.com/windrow-run/windrow/internal/execution"
 )
@@ -95,15 +98,18 @@ type logName struct{ id, epoch string }
 // at one cursor all saw the same.
 func (c *Checker) verifyViewers() {
 	logs := map[logName]map[execution.Cursor][32]byte{}
-	for k, v := range c.viewers {
-		for _, r := range v.runs {
+	names := slices.SortedFunc(maps.Keys(c.viewers), func(a, b viewerID) int {
+		return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.name, b.name))
+	})
+	for _, k := range names {
+		for _, r := range c.viewers[k].runs {
 			for _, s := range r {
 				c.verifySight(k, s, logs)
 			}
 		}
 	}
-	for k, v := range c.viewers {
-		for _, r := range v.runs {
+	for _, k := range names {
+		for _, r := range c.viewers[k].runs {
 			c.verifyRun(k, r, logs)
 		}
 	}
