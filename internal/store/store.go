@@ -71,7 +71,7 @@ type Store interface {
 	Read(ctx context.Context, r ReadRequest) (Record, error)
 
 	// Controls reads many controls, in order, one exchange a partition, and keeps their logs marked as watched. The
-	// control of an execution that is not there, or can't be read, has status "".
+	// control of an execution that is not there, or can't be read, has its id and status "".
 	Controls(ctx context.Context, ids []string) ([]execution.Control, error)
 
 	// Tail opens a reader that waits for new log entries of one partition. It holds a connection of its own until closed.
