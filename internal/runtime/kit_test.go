@@ -210,6 +210,7 @@ type faulty struct {
 	always map[string]fault
 	calls  map[string]int
 	beats  []store.Beat
+	random func() fault // what else happens; nil: nothing
 }
 
 var _ store.Store = (*faulty)(nil)
@@ -242,6 +243,7 @@ func (f *faulty) heal() {
 	defer f.mu.Unlock()
 	clear(f.faults)
 	clear(f.always)
+	f.random = nil
 }
 
 func (f *faulty) count(op string) int {
@@ -271,7 +273,10 @@ func (f *faulty) take(op string) fault {
 	if kind := f.always[op]; kind != 0 {
 		return kind
 	}
-	return f.always[""]
+	if kind := f.always[""]; kind != 0 || f.random == nil {
+		return kind
+	}
+	return f.random()
 }
 
 // through carries an exchange out, or what is left of it.
