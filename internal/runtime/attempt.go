@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/windrow-run/windrow/internal/execution"
@@ -168,7 +169,7 @@ func (s *session) mayCommit(ctx context.Context) error {
 
 // refused is what a handler is told of a commit that failed.
 func (s *session) refused(err error) error {
-	if err == handler.ErrLeaseLost {
+	if errors.Is(err, handler.ErrLeaseLost) {
 		return s.stopped()
 	}
 	if execution.Is(err, execution.CodeCorrupt) {

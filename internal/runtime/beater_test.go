@@ -144,6 +144,19 @@ func TestBufferIsBounded(t *testing.T) {
 	})
 }
 
+// A log that can't be written costs its chunks and nothing else.
+func TestBrokenLog(t *testing.T) {
+	inBubble(t, func(k *kit) {
+		k.start(k.params(deploy(streams(k, 3, 20*time.Second))))
+		k.store.brokenLog = true
+		id := k.submit()
+		k.pass(time.Minute)
+		if c := k.is(id, execution.Completed); c.Attempt != 1 {
+			k.Fatalf("attempt %d, want 1", c.Attempt)
+		}
+	})
+}
+
 // A deployment may keep no chunks.
 func TestDropChunks(t *testing.T) {
 	inBubble(t, func(k *kit) {

@@ -88,8 +88,8 @@ type health struct {
 
 func newHealth(r *Runtime) *health { return &health{runtime: r, turn: make(chan struct{}, 1)} }
 
-// Health is the state as it was at most a second ago. It never fails: what the store does not tell is missing. It returns
-// within about a second; sooner, with the last state, when ctx ends.
+// Health is the state as it was at most a second ago. It never fails: what the store does not tell is missing. It takes about
+// a second at most, and is not cut short by ctx, since all who ask share the answer.
 func (r *Runtime) Health(ctx context.Context) Health {
 	h := r.health
 	h.turn <- struct{}{}

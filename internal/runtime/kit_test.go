@@ -29,9 +29,27 @@ type kit struct {
 	*testing.T
 	store *faulty
 	rt    *Runtime
-	log   *bytes.Buffer
+	log   *logbook
 	done  chan error // Run's result
 	halt  context.CancelFunc
+}
+
+// logbook keeps what all runtimes of a test log.
+type logbook struct {
+	mu  sync.Mutex // guards the following
+	all bytes.Buffer
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(p)
+}
+
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
 }
 
 // inBubble runs the test with a kit whose runtime has not been made yet.
@@ -39,7 +57,7 @@ func inBubble(t *testing.T, test func(k *kit)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		test(&kit{T: t, store: newFaulty(memory.New(memory.Config{})), log: &bytes.Buffer{}})
+		test(&kit{T: t, store: newFaulty(memory.New(memory.Config{})), log: &logbook{}})
 	})
 }
 
@@ -211,6 +229,9 @@ type faulty struct {
 	calls  map[string]int
 	beats  []store.Beat
 	random func() fault // what else happens; nil: nothing
+	mangle func(*store.Claimed)
+
+	brokenLog bool // no chunk can be appended
 }
 
 var _ store.Store = (*faulty)(nil)
@@ -311,7 +332,13 @@ func (f *faulty) FindKey(ctx context.Context, key store.Key) (store.Submitted, e
 }
 
 func (f *faulty) Poll(ctx context.Context, r store.PollRequest) (store.Polled, error) {
-	return through(f, ctx, "poll", func() (store.Polled, error) { return f.Store.Poll(ctx, r) })
+	out, err := through(f, ctx, "poll", func() (store.Polled, error) { return f.Store.Poll(ctx, r) })
+	for i := range out.Claimed {
+		if f.mangle != nil {
+			f.mangle(&out.Claimed[i])
+		}
+	}
+	return out, err
 }
 
 func (f *faulty) Transition(ctx context.Context, c execution.Control, cmd execution.Command) (execution.Control, error) {
@@ -322,7 +349,20 @@ func (f *faulty) Beat(ctx context.Context, beats []store.Beat) ([]store.Beaten, 
 	f.mu.Lock()
 	f.beats = append(f.beats, beats...)
 	f.mu.Unlock()
-	return through(f, ctx, "beat", func() ([]store.Beaten, error) { return f.Store.Beat(ctx, beats) })
+	if !f.brokenLog {
+		return through(f, ctx, "beat", func() ([]store.Beaten, error) { return f.Store.Beat(ctx, beats) })
+	}
+	bare := slices.Clone(beats)
+	for i := range bare {
+		bare[i].Chunks = nil
+	}
+	out, err := f.Store.Beat(ctx, bare)
+	for i := range out {
+		if beats[i].Chunks != nil {
+			out[i].Err = execution.Errorf(execution.CodeCorrupt, "broken")
+		}
+	}
+	return out, err
 }
 
 func (f *faulty) Resume(ctx context.Context, r store.ResumeRequest) (store.Resumed, error) {

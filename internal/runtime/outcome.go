@@ -138,11 +138,12 @@ func publicFailure(f execution.Failure) execution.Failure {
 // stoppedEarly ends an attempt that stopped because it was told to. A release with a cancel pending ends as canceled. An
 // attempt that nobody told to stop has failed.
 func (s *session) stoppedEarly() command {
-	switch s.stopped() {
-	case handler.ErrLeaseLost:
-		return nil
-	case nil:
+	cause := s.stopped()
+	switch {
+	case cause == nil:
 		return s.failed(handler.Failed{Error: failedWith("Stopped"), Cause: errors.New("the handler stopped without being told to")})
+	case errors.Is(cause, handler.ErrLeaseLost):
+		return nil
 	}
 	return release
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/handler"
+	"github.com/windrow-run/windrow/internal/store"
 )
 
 // A handler that returns one outcome ends its execution as that outcome says.
@@ -203,18 +204,57 @@ func TestPayloadLimits(t *testing.T) {
 	})
 }
 
-// Stored payloads that can't be used end the execution without running user code.
+// Stored payloads that can't be used end the execution as such, wherever that shows: at the claim, and then without running
+// user code, at a commit in the middle, or at the last one.
 func TestStoredInvalid(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		broken string // the command that the store refuses
+		run    handler.Func
+		mangle bool
+	}{
+		"at the claim":               {mangle: true},
+		"at the claim, and progress": {mangle: true, broken: "fail"},
+		"at the end":                 {broken: "complete", run: complete},
+		"at a checkpoint": {broken: "checkpoint", run: func(ctx context.Context, a handler.Attempt) handler.Outcome {
+			err := a.Save(ctx, []byte(`1`))
+			return handler.Failed{Error: execution.Failure{Type: string(execution.CodeOf(err))}, Cause: err}
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(k *kit) {
+				if test.mangle {
+					k.store.mangle = func(c *store.Claimed) { c.Invalid = true }
+					test.run = func(context.Context, handler.Attempt) handler.Outcome {
+						k.Error("user code ran")
+						return handler.Completed{}
+					}
+				}
+				k.start(k.params(deploy(test.run)))
+				k.store.next(test.broken, refusedCorrupt)
+				id := k.submit()
+				synctest.Wait()
+				if got := k.failure(id).Code; got != execution.FailureStoredInvalid {
+					k.Fatalf("code %q", got)
+				}
+			})
+		})
+	}
+}
+
+// A store that refuses every outcome costs the lease, and not the slot.
+func TestNoOutcomeIsTaken(t *testing.T) {
 	inBubble(t, func(k *kit) {
-		k.start(k.params(deploy(func(context.Context, handler.Attempt) handler.Outcome {
-			return handler.Completed{Result: []byte(`1`)}
-		})))
+		k.start(k.params(deploy(complete)))
 		k.store.next("complete", refusedCorrupt)
-		id := k.submit()
+		k.store.next("fail", refusedCorrupt)
+		stuck := k.submit()
 		synctest.Wait()
-		if got := k.failure(id).Code; got != execution.FailureStoredInvalid {
-			k.Fatalf("code %q", got)
-		}
+		k.is(stuck, execution.Running)
+		next := k.submit()
+		synctest.Wait()
+		k.is(next, execution.Completed)
 	})
 }
 

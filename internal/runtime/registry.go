@@ -106,7 +106,10 @@ func (r *registry) wants() []store.Want {
 	defer r.mu.Unlock()
 	out := make([]store.Want, len(r.places))
 	for i, p := range r.places {
-		out[i] = store.Want{Revision: p.revision(), Count: p.free(), Lease: p.lease}
+		out[i] = store.Want{Revision: p.revision(), Lease: p.lease}
+		if !r.quiesced {
+			out[i].Count = p.free()
+		}
 		if out[i].Count > 0 {
 			p.more = false
 		}

@@ -83,7 +83,7 @@ func (p Params) complete() (Params, []*deployment, error) {
 	if p.Metrics == nil {
 		p.Metrics = noMetrics{}
 	}
-	p.Settings = p.Settings.withDefaults()
+	p.Settings = p.Settings.WithDefaults()
 	if err := p.Settings.validate(); err != nil {
 		return p, nil, err
 	}

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -93,7 +94,7 @@ func (s *session) run(start bool) {
 
 // work calls the handler and commits how it ended, also when the handler ended its goroutine.
 func (s *session) work() {
-	outcome := handler.Outcome(handler.Failed{Error: failedWith("Exited"), Cause: fmt.Errorf("the handler ended its goroutine")})
+	outcome := handler.Outcome(handler.Failed{Error: failedWith("Exited"), Cause: errors.New("the handler ended its goroutine")})
 	defer func() { s.settle(outcome) }()
 	if s.control.Attempt == 1 {
 		s.Metrics.PickedUp(s.d.Name, time.Duration(s.clock.now().Millis()-s.control.CreatedAt)*time.Millisecond)
@@ -212,9 +213,10 @@ func (s *session) stopped() error {
 
 // stopCause makes any cause one of the three that handlers know. Anything else means that the process gave the session up.
 func stopCause(cause error) error {
-	switch cause {
-	case handler.ErrCanceled, handler.ErrShutdown, handler.ErrLeaseLost:
-		return cause
+	for _, known := range []error{handler.ErrCanceled, handler.ErrShutdown} {
+		if errors.Is(cause, known) {
+			return known
+		}
 	}
 	return handler.ErrLeaseLost
 }

@@ -46,8 +46,9 @@ const (
 	maintenanceRounds = 10                     // exchanges in one pass
 )
 
-// withDefaults returns a completed copy.
-func (s Settings) withDefaults() Settings {
+// WithDefaults returns a copy with every zero field at its default. Commit margin and heartbeat stay zero, since their
+// defaults depend on the lease of each deployment.
+func (s Settings) WithDefaults() Settings {
 	s.Slots = orDefault(s.Slots, stdruntime.GOMAXPROCS(0))
 	if s.MaxNonterminal == nil {
 		limit := int64(1000)

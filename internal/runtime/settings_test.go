@@ -74,7 +74,7 @@ func TestNewRefusesTwice(t *testing.T) {
 // Defaults are those of the design, and what a deployment says goes before them.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	s := Settings{}.withDefaults()
+	s := Settings{}.WithDefaults()
 	if err := s.validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestDefaults(t *testing.T) {
 	if d.margin != 300*time.Millisecond || d.heartbeat != time.Second || d.exchange != 900*time.Millisecond {
 		t.Fatalf("margin %s, heartbeat %s, exchange %s", d.margin, d.heartbeat, d.exchange)
 	}
-	if s := (Settings{ShutdownGrace: -1}).withDefaults(); s.ShutdownGrace != 0 {
+	if s := (Settings{ShutdownGrace: -1}).WithDefaults(); s.ShutdownGrace != 0 {
 		t.Fatalf("grace %s, want none", s.ShutdownGrace)
 	}
 }
