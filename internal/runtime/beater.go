@@ -1,0 +1,102 @@
+package runtime
+
+import (
+	"context"
+	"time"
+
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/store"
+)
+
+// beater carries renewals and chunks of all sessions of the process to the store, together, in one exchange. The first chunk
+// after silence leaves at once; then flushes keep an interval. It is the only sender of beats, so the chunks of an attempt
+// stay in order.
+type beater struct {
+	store    store.Store
+	registry *registry
+	clock    *clock
+	loop     *loop
+	settings Settings
+	wake     signal
+	base     context.Context
+
+	flushed time.Time // when chunks were last sent
+}
+
+// Run beats until ctx ends.
+func (b *beater) Run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		if at := b.next(); at.IsZero() {
+			timer.Stop()
+		} else {
+			timer.Reset(max(time.Until(at), 0))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-b.wake:
+			if at := b.next(); at.IsZero() || at.After(time.Now()) {
+				continue
+			}
+		case <-timer.C:
+		}
+		b.step()
+	}
+}
+
+// next is when a session next needs a beat; zero: none does.
+func (b *beater) next() time.Time {
+	var first time.Time
+	flushAt := b.flushed.Add(b.settings.ChunkInterval)
+	for _, s := range b.registry.all() {
+		if at := s.beatAt(flushAt); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+// step sends one batch: everything that is due, and what may ride along.
+func (b *beater) step() {
+	now := time.Now()
+	sessions, beats, timeout := b.collect(now)
+	if len(beats) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(b.base, timeout)
+	defer cancel()
+	replies, err := b.store.Beat(ctx, beats)
+	if err == nil && len(replies) != len(beats) {
+		err = execution.Errorf(execution.CodeInternal, "%d replies to %d beats", len(replies), len(beats))
+	}
+	if err != nil {
+		delay := b.loop.failed(err)
+		for _, s := range sessions {
+			s.unbeaten(err, delay)
+		}
+		return
+	}
+	b.loop.succeeded()
+	for i, s := range sessions {
+		b.clock.learn(replies[i].Now)
+		s.beaten(beats[i], replies[i], now)
+	}
+}
+
+func (b *beater) collect(now time.Time) (sessions []*session, beats []store.Beat, timeout time.Duration) {
+	timeout = b.settings.ExchangeTimeout
+	for _, s := range b.registry.all() {
+		beat, wanted := s.beat(now)
+		if !wanted {
+			continue
+		}
+		if beat.Chunks != nil {
+			b.flushed = now
+		}
+		sessions, beats = append(sessions, s), append(beats, beat)
+		timeout = min(timeout, s.d.exchange)
+	}
+	return sessions, beats, timeout
+}

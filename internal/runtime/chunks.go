@@ -1,0 +1,61 @@
+package runtime
+
+import "github.com/windrow-run/windrow/internal/execution"
+
+// chunks buffers what an attempt streamed until the beater carries it to the store. At most one batch is on its way; until
+// its outcome is known it is repeated as it was, so that nothing is appended twice.
+type chunks struct {
+	maxCount, maxBytes int
+
+	first  int64 // number of queue[0] within the attempt
+	queue  [][]byte
+	bytes  int
+	flying *execution.ChunkBatch
+	repeat bool // flying was sent before
+}
+
+// add appends a chunk and returns how many of the oldest were dropped to make room.
+func (c *chunks) add(chunk []byte) (dropped int) {
+	c.queue = append(c.queue, chunk)
+	c.bytes += len(chunk)
+	for len(c.queue) > c.maxCount || c.bytes > c.maxBytes {
+		c.bytes -= len(c.queue[0])
+		c.queue[0] = nil
+		c.queue = c.queue[1:]
+		c.first++
+		dropped++
+	}
+	return dropped
+}
+
+func (c *chunks) empty() bool { return c.flying == nil && len(c.queue) == 0 }
+
+// take returns the batch to send and whether it may have been appended already; nil: there is none.
+func (c *chunks) take(attempt int64) (*execution.ChunkBatch, bool) {
+	if c.flying == nil && len(c.queue) > 0 {
+		c.flying = &execution.ChunkBatch{Attempt: attempt, First: c.first, Chunks: c.queue}
+		c.first += int64(len(c.queue))
+		c.queue, c.bytes, c.repeat = nil, 0, false
+	}
+	return c.flying, c.repeat
+}
+
+// unknown says that the batch may have been appended.
+func (c *chunks) unknown() { c.repeat = c.flying != nil }
+
+// settled says that the batch was appended, or never will be.
+func (c *chunks) settled() (count int) {
+	if c.flying != nil {
+		count = len(c.flying.Chunks)
+	}
+	c.flying, c.repeat = nil, false
+	return count
+}
+
+// clear forgets everything and returns how many chunks that was.
+func (c *chunks) clear() int {
+	n := c.settled() + len(c.queue)
+	c.first += int64(len(c.queue))
+	c.queue, c.bytes = nil, 0
+	return n
+}

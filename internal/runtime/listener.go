@@ -1,0 +1,38 @@
+package runtime
+
+import (
+	"context"
+
+	"github.com/windrow-run/windrow/internal/store"
+)
+
+// listener hears the doorbells that ring when work falls due anywhere, and listens again when the connection breaks. The
+// store rings for everything after each subscription, so what was missed in between is not.
+type listener struct {
+	store    store.Store
+	registry *registry
+	loop     *loop
+}
+
+// Run listens until ctx ends.
+func (l *listener) Run(ctx context.Context) error {
+	for {
+		err := l.step(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if !sleep(ctx, l.loop.failed(err)) {
+			return nil
+		}
+	}
+}
+
+// step is one subscription, until it breaks.
+func (l *listener) step(ctx context.Context) error {
+	return l.store.Listen(ctx, func(rev store.Revision) {
+		if rev == (store.Revision{}) {
+			l.loop.succeeded() // subscribed
+		}
+		l.registry.ring(rev)
+	})
+}

@@ -1,0 +1,138 @@
+package runtime
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/store"
+)
+
+// maintainer takes back executions whose lease ran out, ends waits that expired, and erases what is past its retention. It
+// acts on what polls say, so that an idle process spends no exchange on it; without a fresh word from a poll, and once a
+// lease in any case, it looks by itself.
+type maintainer struct {
+	store    store.Store
+	registry *registry
+	loop     *loop
+	metrics  Metrics
+	settings Settings
+	safety   time.Duration // longest time between two passes, whatever the polls say
+	wake     signal
+
+	mu      sync.Mutex // guards the following
+	overdue bool
+	told    time.Time // when a poll last said whether there is something to do
+	passed  time.Time // when the last pass ended
+}
+
+// tell takes in what a poll saw.
+func (m *maintainer) tell(overdue bool, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.overdue, m.told = overdue, at
+	if overdue {
+		m.wake.raise()
+	}
+}
+
+// Run maintains until ctx ends.
+func (m *maintainer) Run(ctx context.Context) error {
+	m.mu.Lock()
+	m.told, m.passed = time.Now(), time.Now()
+	m.mu.Unlock()
+	for {
+		timer := time.NewTimer(m.due(time.Now()))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-m.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if m.due(time.Now()) > 0 {
+			continue
+		}
+		if err := m.step(ctx); err != nil && ctx.Err() == nil {
+			sleep(ctx, m.loop.failed(err))
+		}
+	}
+}
+
+// due is the time until the next pass; 0: now.
+func (m *maintainer) due(now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.overdue {
+		return 0
+	}
+	latest := m.told
+	if m.passed.After(latest) {
+		latest = m.passed
+	}
+	// Twice the interval without a poll's word: one poll was missed.
+	next := latest.Add(2 * m.settings.MaintenanceInterval)
+	if safety := m.passed.Add(m.safety); safety.Before(next) {
+		next = safety
+	}
+	return max(next.Sub(now), 0)
+}
+
+// step is one pass: exchanges as long as there is more to do, up to a bound.
+func (m *maintainer) step(ctx context.Context) error {
+	for range maintenanceRounds {
+		done, err := m.round(ctx)
+		if err != nil {
+			return err
+		}
+		m.loop.succeeded()
+		m.report(done)
+		if !done.More {
+			m.settled()
+			return nil
+		}
+	}
+	m.settled()
+	return nil
+}
+
+func (m *maintainer) round(ctx context.Context) (store.Maintained, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.settings.ExchangeTimeout)
+	defer cancel()
+	return m.store.Maintain(ctx, maintenanceBatch)
+}
+
+func (m *maintainer) settled() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.overdue, m.passed = false, time.Now()
+}
+
+func (m *maintainer) report(done store.Maintained) {
+	outcomes := []struct {
+		status execution.Status
+		count  int
+	}{{execution.Queued, done.Requeued + done.Defaulted}, {execution.Failed, done.Failed}, {execution.Canceled, done.Canceled}}
+	for _, o := range outcomes {
+		for range o.count {
+			m.metrics.Recovered(string(o.status))
+		}
+	}
+	if done.Requeued+done.Defaulted > 0 {
+		m.registry.ring(store.Revision{})
+	}
+	done.More = false
+	if done == (store.Maintained{}) {
+		return
+	}
+	level := slog.LevelInfo
+	if done.Malformed+done.Skipped > 0 {
+		level = slog.LevelError
+	}
+	m.loop.log.Log(context.Background(), level, "maintained", "requeued", done.Requeued, "failed", done.Failed,
+		"canceled", done.Canceled, "defaulted", done.Defaulted, "removed", done.Removed,
+		"malformed", done.Malformed, "skipped", done.Skipped)
+}

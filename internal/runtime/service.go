@@ -1,0 +1,206 @@
+package runtime
+
+import (
+	"context"
+	"crypto/sha256"
+
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/handler"
+	"github.com/windrow-run/windrow/internal/store"
+)
+
+// SubmitRequest is work that a client hands in. Body and Input are strict, compact JSON.
+type SubmitRequest struct {
+	Deployment string
+	Owner      string // empty: none
+	Key        string // idempotency key; empty: none
+	Body       []byte // the whole request; its SHA-256 is what a key is bound to
+	Input      []byte // the part of it that the handler gets
+}
+
+// Submit admits work to a deployment of this process, in one exchange where nothing is wrong with it. What a key is bound to
+// wins over everything else: the same request is answered the same also after the deployment, its schema, or a limit has
+// changed. Errors: CodeUnknownDeployment, CodeTooLarge, CodeInvalidInput with violations, CodeDraining, CodeKeyReused,
+// CodeCapacity; CodeUnconfirmed where the store did not answer, also not when it was asked again.
+func (r *Runtime) Submit(ctx context.Context, req SubmitRequest) (store.Submitted, error) {
+	d := r.registry.find(req.Deployment)
+	key := store.Key{Owner: req.Owner, Deployment: req.Deployment, Value: req.Key, Fingerprint: sha256.Sum256(req.Body)}
+	if err := r.admissible(d, req); err != nil {
+		return r.replay(ctx, d, key, err)
+	}
+	s := store.Submission{Key: key, MaxNonterminal: d.maxNonterminal, Submit: execution.Submit{
+		ID: r.Store.NewID(key), Deployment: d.Name, Revision: d.Revision, Owner: req.Owner, Budgets: d.budgets, Input: req.Input}}
+	out, err := r.admit(ctx, s)
+	if execution.Is(err, execution.CodeUnavailable) && ctx.Err() == nil {
+		out, err = r.admit(ctx, s) // the same id: what was applied is replayed
+		out.Replayed = out.Replayed && req.Key != ""
+	}
+	r.submitted(d, out, err)
+	return out, unconfirmed(err)
+}
+
+func (r *Runtime) admissible(d *deployment, req SubmitRequest) error {
+	switch {
+	case d == nil:
+		return execution.Errorf(execution.CodeUnknownDeployment, "there is no deployment of this name here")
+	case len(req.Input) > r.Settings.MaxPayload:
+		e := execution.Errorf(execution.CodeTooLarge, "the input has %d bytes, the limit is %d", len(req.Input), r.Settings.MaxPayload)
+		e.Limit = int64(r.Settings.MaxPayload)
+		return e
+	}
+	if err := violated("the input", d.Input, req.Input); err != nil {
+		return err
+	}
+	if r.registry.isQuiesced() {
+		return execution.Errorf(execution.CodeDraining, "this process shuts down and takes no more work")
+	}
+	return nil
+}
+
+// replay answers a submission that is refused: with what its key is bound to, else with the refusal.
+func (r *Runtime) replay(ctx context.Context, d *deployment, key store.Key, refusal error) (store.Submitted, error) {
+	out, err := store.Submitted{}, refusal
+	if key.Value != "" {
+		ctx, cancel := r.exchange(ctx)
+		defer cancel()
+		if out, err = r.Store.FindKey(ctx, key); execution.Is(err, execution.CodeNotFound) {
+			err = refusal
+		}
+	}
+	r.submitted(d, out, err)
+	return out, err
+}
+
+func (r *Runtime) admit(ctx context.Context, s store.Submission) (store.Submitted, error) {
+	ctx, cancel := r.exchange(ctx)
+	defer cancel()
+	return r.Store.Submit(ctx, s)
+}
+
+func (r *Runtime) submitted(d *deployment, out store.Submitted, err error) {
+	name := "" // a client can invent names; a label must not hold them
+	if d != nil {
+		name = d.Name
+	}
+	switch {
+	case err != nil:
+		r.Metrics.Submitted(name, string(execution.CodeOf(err)))
+		return
+	case out.Replayed:
+		r.Metrics.Submitted(name, outcomeReplayed)
+	default:
+		r.Metrics.Submitted(name, outcomeAccepted)
+	}
+	r.SawWait(out.Record)
+	r.wakeFor(out.Record.Control)
+}
+
+// unconfirmed says of a change whose exchange failed that it may have been made.
+func unconfirmed(err error) error {
+	if !execution.Is(err, execution.CodeUnavailable) {
+		return err
+	}
+	return &execution.Error{Code: execution.CodeUnconfirmed, Err: err,
+		Message: "the store did not answer: the request may or may not have been carried out"}
+}
+
+// Get reads an execution. Errors are those of store.Store.Read.
+func (r *Runtime) Get(ctx context.Context, req store.ReadRequest) (store.Record, error) {
+	ctx, cancel := r.exchange(ctx)
+	defer cancel()
+	record, err := r.Store.Read(ctx, req)
+	if err == nil {
+		r.SawWait(record)
+	}
+	return record, err
+}
+
+// SawWait remembers the wait of a record that was read elsewhere, so that its answer costs one exchange.
+func (r *Runtime) SawWait(record store.Record) { r.waits.saw(record) }
+
+// Cancel asks for an execution to stop, and ends the context of its handler at once where it runs in this process. Errors are
+// those of store.Store.Cancel, with CodeUnconfirmed where the store did not answer, also not when it was asked again.
+func (r *Runtime) Cancel(ctx context.Context, id string, scope store.Scope, reason string) (store.Record, error) {
+	record, err := r.cancelOnce(ctx, id, scope, reason)
+	if execution.Is(err, execution.CodeUnavailable) && ctx.Err() == nil {
+		record, err = r.cancelOnce(ctx, id, scope, reason)
+	}
+	if err == nil && record.Control.Status == execution.Running {
+		r.registry.stop(id, handler.ErrCanceled)
+	}
+	return record, unconfirmed(err)
+}
+
+func (r *Runtime) cancelOnce(ctx context.Context, id string, scope store.Scope, reason string) (store.Record, error) {
+	ctx, cancel := r.exchange(ctx)
+	defer cancel()
+	return r.Store.Cancel(ctx, id, scope, reason)
+}
+
+// ResumeRequest is an answer to a wait. Body and Input are strict, compact JSON.
+type ResumeRequest struct {
+	ID       string
+	Scope    store.Scope
+	Key      string // idempotency key; empty: none
+	Body     []byte // the whole request; its SHA-256 is what a key is bound to
+	Input    []byte // the answer
+	Sequence int64  // the wait that the answer is for; 0: the open one
+}
+
+// resumeTries bounds how often an answer follows a wait that moves on between two exchanges.
+const resumeTries = 4
+
+// Resume answers the open wait after checking the answer against the schema of that very wait: in one exchange where this
+// process has seen the wait, else in two. Errors: those of store.Store.Resume, CodeInvalidInput with violations, CodeTooLarge,
+// and CodeUnconfirmed where the store did not answer; a request with a key is asked again first.
+func (r *Runtime) Resume(ctx context.Context, req ResumeRequest) (store.Resumed, error) {
+	ask := store.ResumeRequest{ID: req.ID, Scope: req.Scope, Answer: req.Input, Sequence: req.Sequence, Key: req.Key,
+		Digest: sha256.Sum256(req.Body)}
+	if open, ok := r.waits.get(req.ID); ok && r.fits(open, req.Input) == nil {
+		ask.Checked = open.sequence
+	}
+	for range resumeTries {
+		out, err := r.answer(ctx, ask)
+		if err != nil {
+			return store.Resumed{}, unconfirmed(err)
+		}
+		if !out.Unchecked {
+			r.wakeFor(out.Record.Control)
+			return out, nil
+		}
+		open, err := openWaitOf(out.Record)
+		if err == nil {
+			err = r.fits(open, req.Input)
+		}
+		if err != nil {
+			return store.Resumed{}, err
+		}
+		r.SawWait(out.Record)
+		ask.Checked = open.sequence
+	}
+	return store.Resumed{}, execution.Errorf(execution.CodeWaitMoved, "the execution waits for something else each time it is asked")
+}
+
+func (r *Runtime) answer(ctx context.Context, ask store.ResumeRequest) (store.Resumed, error) {
+	out, err := r.answerOnce(ctx, ask)
+	if execution.Is(err, execution.CodeUnavailable) && ask.Key != "" && ctx.Err() == nil {
+		out, err = r.answerOnce(ctx, ask)
+	}
+	return out, err
+}
+
+func (r *Runtime) answerOnce(ctx context.Context, ask store.ResumeRequest) (store.Resumed, error) {
+	ctx, cancel := r.exchange(ctx)
+	defer cancel()
+	return r.Store.Resume(ctx, ask)
+}
+
+// fits reports why an answer can't be given to a wait; nil: it can.
+func (r *Runtime) fits(open openWait, answer []byte) error {
+	if n := r.Settings.MaxPayload; len(answer) > n {
+		e := execution.Errorf(execution.CodeTooLarge, "the answer has %d bytes, the limit is %d", len(answer), n)
+		e.Limit = int64(n)
+		return e
+	}
+	return r.schemas.check(open.wait, answer)
+}

@@ -1,0 +1,148 @@
+package memory
+
+import (
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/store"
+)
+
+// index is everything that is found otherwise than by id. It is derived from controls, in follow alone.
+type index struct {
+	terminalTTL int64 // milliseconds
+	streamTTL   int64
+	revisions   map[store.Revision]*revision
+	nonterminal map[string]int64 // by deployment: what admission ceilings are compared with
+	leases      *agenda          // running, by the end of the lease
+	waits       *agenda          // waiting with a deadline
+	ended       *agenda          // terminal, by the end of retention
+	logs        *agenda          // terminal, by the end of the event log's retention
+}
+
+// revision is what is known of one revision.
+type revision struct {
+	ready       *agenda // may be claimed, by the time since when
+	delayed     *agenda // queued, not yet moved to ready
+	nonterminal int64
+	servedAt    int64
+}
+
+func newIndex(l store.Limits) *index {
+	return &index{
+		terminalTTL: l.TerminalTTL.Milliseconds(),
+		streamTTL:   l.StreamTTL.Milliseconds(),
+		revisions:   map[store.Revision]*revision{},
+		nonterminal: map[string]int64{},
+		leases:      newAgenda(),
+		waits:       newAgenda(),
+		ended:       newAgenda(),
+		logs:        newAgenda(),
+	}
+}
+
+func revisionOf(c execution.Control) store.Revision {
+	return store.Revision{Deployment: c.Deployment, Revision: c.Revision}
+}
+
+func (x *index) revision(name store.Revision) *revision {
+	r := x.revisions[name]
+	if r == nil {
+		r = &revision{ready: newAgenda(), delayed: newAgenda()}
+		x.revisions[name] = r
+	}
+	return r
+}
+
+// follow moves an execution from where its control stood to where it stands, and counts. The zero control stands nowhere.
+// It reports whether the doorbell of the revision is to be rung.
+func (x *index) follow(before, after execution.Control, now execution.Instant) (ring bool) {
+	if after.Status == execution.Running {
+		x.leases.put(after.ID, after.LeaseUntil)
+	}
+	if before.Status == after.Status {
+		return false
+	}
+	x.leave(before)
+	x.count(before, -1)
+	x.count(after, 1)
+	switch {
+	case after.Status == execution.Queued:
+		return x.revision(revisionOf(after)).enqueue(after, now.Millis())
+	case after.Status == execution.Waiting && after.WaitUntil != 0:
+		x.waits.put(after.ID, after.WaitUntil)
+	case after.Status.Terminal():
+		x.ended.put(after.ID, now.Millis()+x.terminalTTL)
+		x.logs.put(after.ID, now.Millis()+x.streamTTL)
+	}
+	return false
+}
+
+func (x *index) leave(c execution.Control) {
+	switch {
+	case c.Status == execution.Queued:
+		r := x.revision(revisionOf(c))
+		r.ready.drop(c.ID)
+		r.delayed.drop(c.ID)
+	case c.Status == execution.Running:
+		x.leases.drop(c.ID)
+	case c.Status == execution.Waiting:
+		x.waits.drop(c.ID)
+	case c.Status.Terminal():
+		x.ended.drop(c.ID)
+		x.logs.drop(c.ID)
+	}
+}
+
+// count adds to the counters of unfinished work what the control stands for.
+func (x *index) count(c execution.Control, n int64) {
+	if c.Status == "" || c.Status.Terminal() {
+		return
+	}
+	x.revision(revisionOf(c)).nonterminal += n
+	x.nonterminal[c.Deployment] += n
+	if x.nonterminal[c.Deployment] == 0 {
+		delete(x.nonterminal, c.Deployment)
+	}
+}
+
+// enqueue enters a queued execution and reports whether a sleeping worker must hear of it: nothing was due before, and it
+// is due now or sooner than all that was known.
+func (r *revision) enqueue(c execution.Control, now int64) (ring bool) {
+	_, next, delayed := r.delayed.first()
+	quiet := r.ready.len() == 0 && !(delayed && next <= now)
+	if c.AvailableAt <= now { // also when it names no time
+		r.ready.put(c.ID, now)
+		return quiet
+	}
+	r.delayed.put(c.ID, c.AvailableAt)
+	return quiet && (!delayed || c.AvailableAt < next)
+}
+
+// promote moves what has fallen due from delayed to ready, where it stays also if the clock steps back.
+func (r *revision) promote(now int64) {
+	for {
+		id, at, ok := r.delayed.due(now)
+		if !ok {
+			return
+		}
+		r.delayed.drop(id)
+		r.ready.put(id, at)
+	}
+}
+
+// overdue reports whether there is maintenance to do.
+func (x *index) overdue(now int64) bool {
+	for _, a := range []*agenda{x.leases, x.waits, x.ended} {
+		if _, _, ok := a.due(now); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// prune forgets revisions that hold nothing and that nobody served for as long as an ended execution is kept.
+func (x *index) prune(now int64) {
+	for name, r := range x.revisions {
+		if r.nonterminal == 0 && r.servedAt+x.terminalTTL <= now {
+			delete(x.revisions, name)
+		}
+	}
+}

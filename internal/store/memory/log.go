@@ -1,0 +1,93 @@
+package memory
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/store"
+)
+
+// eventLog is the log of one execution. Its epoch stands in the control.
+type eventLog struct {
+	last    execution.LogID
+	entries []weighed
+	total   weight
+	until   int64 // end of its retention, set when the execution ends
+}
+
+type weighed struct {
+	execution.Entry
+	weight
+}
+
+// weight is what counts against the bounds of history. An entry that holds no chunks weighs one and its bytes.
+type weight struct{ chunks, bytes int }
+
+// append stores the entry under the next id. IDs grow also when the clock stands still or steps back (invariant 6).
+func (l *eventLog) append(e execution.Entry, now execution.Instant) {
+	l.add(e, weight{1, len(e.Data)}, now)
+}
+
+// stream appends a batch of chunks, then lets the oldest entries go while the rest is as much as is to be kept.
+func (l *eventLog) stream(b execution.ChunkBatch, limits store.Limits, now execution.Instant) {
+	e := execution.Entry{Kind: execution.EntryChunks, Data: b.Encode()}
+	l.add(e, weight{len(b.Chunks), b.Size()}, now)
+	gone := 0
+	for _, e := range l.entries {
+		rest := weight{l.total.chunks - e.chunks, l.total.bytes - e.bytes}
+		if rest.chunks < limits.HistoryChunks && rest.bytes < limits.HistoryBytes {
+			break
+		}
+		l.total = rest
+		gone++
+	}
+	if gone > 0 {
+		l.entries = slices.Clone(l.entries[gone:])
+	}
+}
+
+func (l *eventLog) add(e execution.Entry, w weight, now execution.Instant) {
+	next := execution.LogID{Ms: uint64(now.Millis())}
+	if !l.last.Less(next) {
+		next = execution.LogID{Ms: l.last.Ms, Seq: l.last.Seq + 1}
+	}
+	l.last, e.ID = next, next
+	l.entries = append(l.entries, weighed{e, w})
+	l.total = weight{l.total.chunks + w.chunks, l.total.bytes + w.bytes}
+}
+
+// holds reports whether the log holds exactly this batch: a repeat of it was applied before.
+func (l *eventLog) holds(b execution.ChunkBatch) bool {
+	data := b.Encode()
+	return slices.ContainsFunc(l.entries, func(e weighed) bool {
+		return e.Kind == execution.EntryChunks && bytes.Equal(e.Data, data)
+	})
+}
+
+// from returns at most limit entries from the id on, that one included.
+func (l *eventLog) from(id execution.LogID, limit int, now execution.Instant) []execution.Entry {
+	l.expire(now)
+	at, _ := slices.BinarySearchFunc(l.entries, id, func(e weighed, id execution.LogID) int {
+		if e.ID.Less(id) {
+			return -1
+		}
+		return 1
+	})
+	var out []execution.Entry
+	for _, e := range l.entries[at:] {
+		if len(out) >= limit {
+			break
+		}
+		e.Data = bytes.Clone(e.Data)
+		out = append(out, e.Entry)
+	}
+	return out
+}
+
+// expire drops the log when its retention is over.
+func (l *eventLog) expire(now execution.Instant) {
+	if l.until != 0 && l.until <= now.Millis() {
+		l.entries, l.total = nil, weight{}
+	}
+}

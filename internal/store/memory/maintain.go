@@ -1,0 +1,98 @@
+package memory
+
+import (
+	"context"
+
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/store"
+)
+
+// Maintain implements [store.Store].
+func (s *Store) Maintain(ctx context.Context, limit int) (store.Maintained, error) {
+	if err := s.ready(ctx); err != nil {
+		return store.Maintained{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock()
+	var m store.Maintained
+	for _, work := range []struct {
+		agenda *agenda
+		do     func(*item, execution.Instant, *store.Maintained) error
+	}{{s.index.leases, s.recover}, {s.index.waits, s.expire}, {s.index.ended, s.retire}} {
+		for range limit {
+			id, _, ok := work.agenda.due(now.Millis())
+			if !ok {
+				break
+			}
+			if err := work.do(s.items[id], now, &m); err != nil {
+				return m, err
+			}
+		}
+	}
+	s.forget(now)
+	m.More = s.index.overdue(now.Millis())
+	return m, nil
+}
+
+// recover takes work back from a worker whose lease has run out.
+func (s *Store) recover(it *item, now execution.Instant, m *store.Maintained) error {
+	p, err := execution.Decide(it.control, execution.Recover{Fence: it.control.Fence}, now)
+	if err != nil {
+		return err
+	}
+	s.commit(it, p, now)
+	switch p.Status {
+	case execution.Queued:
+		m.Requeued++
+	case execution.Failed:
+		m.Failed++
+	case execution.Canceled:
+		m.Canceled++
+	}
+	return nil
+}
+
+// expire ends a wait whose deadline has passed. A wait that can't be read has no default answer.
+func (s *Store) expire(it *item, now execution.Instant, m *store.Maintained) error {
+	cmd := execution.ExpireWait{Sequence: it.control.WaitSequence}
+	if w, err := execution.DecodeWait(it.payloads[execution.PayloadWait]); err == nil {
+		cmd.Default = w.Default
+	}
+	p, err := execution.Decide(it.control, cmd, now)
+	if err != nil {
+		return err
+	}
+	s.commit(it, p, now)
+	if p.Status == execution.Failed {
+		m.Failed++
+	} else {
+		m.Defaulted++
+	}
+	return nil
+}
+
+// retire erases an ended execution after its retention.
+func (s *Store) retire(it *item, _ execution.Instant, m *store.Maintained) error {
+	s.remove(it)
+	m.Removed++
+	return nil
+}
+
+// forget drops what only time makes useless: batches after their leases, logs of ended executions, empty revisions.
+func (s *Store) forget(now execution.Instant) {
+	for worker, b := range s.batches {
+		if b.until <= now.Millis() {
+			delete(s.batches, worker)
+		}
+	}
+	for {
+		id, _, ok := s.index.logs.due(now.Millis())
+		if !ok {
+			break
+		}
+		s.index.logs.drop(id)
+		s.items[id].log.expire(now)
+	}
+	s.index.prune(now.Millis())
+}

@@ -1,0 +1,106 @@
+package memory
+
+import (
+	"context"
+
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/store"
+)
+
+// bindingKey is what an idempotency key is unique within.
+type bindingKey struct{ owner, deployment, value string }
+
+// binding lives as long as its execution.
+type binding struct {
+	id          string
+	fingerprint [32]byte
+}
+
+func bindingKeyOf(k store.Key) bindingKey { return bindingKey{k.Owner, k.Deployment, k.Value} }
+
+// Submit implements [store.Store].
+func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitted, error) {
+	if err := s.ready(ctx); err != nil {
+		return store.Submitted{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock()
+	if it, err := s.bound(sub.Key); it != nil || err != nil {
+		return replay(it, now), err
+	}
+	if it := s.items[sub.ID]; it != nil {
+		return replay(it, now), nil
+	}
+	if n := sub.MaxNonterminal; n > 0 && s.index.nonterminal[sub.Deployment] >= n {
+		err := execution.Errorf(execution.CodeCapacity, "the deployment has %d unfinished executions", n)
+		err.Limit = n
+		return store.Submitted{}, err
+	}
+	p, err := execution.Decide(execution.Control{}, sub.Submit, now)
+	if err != nil {
+		return store.Submitted{}, err
+	}
+	return store.Submitted{Record: s.admit(sub, p, now).record(now)}, nil
+}
+
+func (s *Store) admit(sub store.Submission, p execution.Plan, now execution.Instant) *item {
+	it := &item{
+		control:  execution.Control{ID: sub.ID},
+		payloads: map[execution.PayloadKind][]byte{},
+		answers:  map[string][32]byte{},
+	}
+	s.items[sub.ID] = it
+	if sub.Key.Value != "" {
+		it.key = bindingKeyOf(sub.Key)
+		s.bindings[it.key] = binding{sub.ID, sub.Key.Fingerprint}
+	}
+	s.commit(it, p, now)
+	return it
+}
+
+// FindKey implements [store.Store].
+func (s *Store) FindKey(ctx context.Context, key store.Key) (store.Submitted, error) {
+	if err := s.ready(ctx); err != nil {
+		return store.Submitted{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it, err := s.bound(key)
+	if it == nil && err == nil {
+		err = errNotFound()
+	}
+	return replay(it, s.clock()), err
+}
+
+// bound returns the execution that the key is bound to, nil if there is none, and an error if it is bound to another body.
+func (s *Store) bound(key store.Key) (*item, error) {
+	b, ok := s.bindings[bindingKeyOf(key)]
+	switch {
+	case !ok:
+		return nil, nil
+	case b.fingerprint != key.Fingerprint:
+		return nil, errKeyReused()
+	}
+	return s.items[b.id], nil
+}
+
+func errKeyReused() error {
+	return execution.Errorf(execution.CodeKeyReused, "the idempotency key was used with another body")
+}
+
+func replay(it *item, now execution.Instant) store.Submitted {
+	if it == nil {
+		return store.Submitted{}
+	}
+	return store.Submitted{Record: it.record(now), Replayed: true}
+}
+
+// remove erases an ended execution with its binding and its places in the indexes.
+func (s *Store) remove(it *item) {
+	s.index.leave(it.control)
+	if it.key != (bindingKey{}) {
+		delete(s.bindings, it.key)
+	}
+	delete(s.items, it.control.ID)
+}

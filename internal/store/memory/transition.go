@@ -1,0 +1,147 @@
+package memory
+
+import (
+	"context"
+	"time"
+
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/store"
+)
+
+// Transition implements [store.Store]. It decides against the stored control; the caller's tells whether the command makes
+// sense at all, as it does for a store that can't look first.
+func (s *Store) Transition(ctx context.Context, control execution.Control, cmd execution.Command) (execution.Control, error) {
+	if err := s.ready(ctx); err != nil {
+		return execution.Control{}, err
+	}
+	p, err := execution.Decide(control, cmd, 0)
+	if err != nil {
+		return execution.Control{}, err
+	}
+	if p.Guard.Kind != execution.GuardOwned {
+		return execution.Control{}, execution.Errorf(execution.CodeInvalidTransition, "%s is not for the owner of a lease", execution.Name(cmd))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it := s.items[control.ID]
+	if it == nil {
+		return execution.Control{}, execution.Errorf(execution.CodeLeaseLost, "the execution is gone")
+	}
+	if c, ok := it.control.Repeated(p.Guard.Operation); ok {
+		return c, nil
+	}
+	now := s.clock()
+	if p, err = execution.Decide(it.control, cmd, now); err != nil {
+		return execution.Control{}, err
+	}
+	s.commit(it, p, now)
+	return it.control, nil
+}
+
+// Beat implements [store.Store].
+func (s *Store) Beat(ctx context.Context, beats []store.Beat) ([]store.Beaten, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock()
+	out := make([]store.Beaten, len(beats))
+	for i, b := range beats {
+		out[i] = s.beat(b, now)
+	}
+	return out, nil
+}
+
+func (s *Store) beat(b store.Beat, now execution.Instant) store.Beaten {
+	it := s.items[b.ID]
+	if it == nil {
+		return store.Beaten{Err: execution.Errorf(execution.CodeLeaseLost, "the execution is gone"), Now: now}
+	}
+	if err := execution.CheckOwner(it.control, b.Ownership, now); err != nil {
+		return store.Beaten{Err: err, Now: now}
+	}
+	if b.Lease > 0 {
+		before := it.control
+		it.control.LeaseUntil = now.Millis() + (b.Lease + time.Millisecond - 1).Milliseconds() // rounded up, as plans are
+		s.index.follow(before, it.control, now)
+	}
+	if c := b.Chunks; c != nil && len(c.Chunks) > 0 && !(b.Repeat && it.log.holds(*c)) {
+		s.stream(it, *c, now)
+	}
+	c := it.control
+	return store.Beaten{Version: c.Version, LeaseUntil: c.LeaseUntil, Canceled: c.CanceledAt != 0, Now: now}
+}
+
+// Resume implements [store.Store].
+func (s *Store) Resume(ctx context.Context, r store.ResumeRequest) (store.Resumed, error) {
+	if err := s.ready(ctx); err != nil {
+		return store.Resumed{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock()
+	it, err := s.find(r.ID, r.Scope)
+	if err != nil {
+		return store.Resumed{}, err
+	}
+	if digest, ok := it.answers[r.Key]; ok && r.Key != "" {
+		if digest != r.Digest {
+			return store.Resumed{}, errKeyReused()
+		}
+		return store.Resumed{Record: it.record(now), Replayed: true}, nil
+	}
+	return s.answer(it, r, now)
+}
+
+// answer applies an answer that was checked against the open wait, and asks for a check of any other.
+func (s *Store) answer(it *item, r store.ResumeRequest, now execution.Instant) (store.Resumed, error) {
+	c := it.control
+	sequence := r.Sequence
+	if sequence == 0 {
+		sequence = c.WaitSequence
+	}
+	p, err := execution.Decide(c, execution.Resume{Sequence: sequence, Answer: r.Answer}, now)
+	if err != nil {
+		return store.Resumed{}, err
+	}
+	if r.Checked != c.WaitSequence {
+		return store.Resumed{Record: it.record(now), Unchecked: true}, nil
+	}
+	if r.Key != "" {
+		it.answers[r.Key] = r.Digest
+	}
+	s.commit(it, p, now)
+	return store.Resumed{Record: it.record(now)}, nil
+}
+
+// Cancel implements [store.Store].
+func (s *Store) Cancel(ctx context.Context, id string, scope store.Scope, reason string) (store.Record, error) {
+	if err := s.ready(ctx); err != nil {
+		return store.Record{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock()
+	it, err := s.find(id, scope)
+	if err != nil {
+		return store.Record{}, err
+	}
+	p, err := execution.Decide(it.control, execution.Cancel{Reason: reason}, now)
+	if err != nil {
+		return store.Record{}, err
+	}
+	s.commit(it, p, now)
+	return it.record(now), nil
+}
+
+// stream appends chunks, beginning the log with the first.
+func (s *Store) stream(it *item, b execution.ChunkBatch, now execution.Instant) {
+	if it.control.LogEpoch == "" {
+		it.control.LogEpoch = execution.NewLogEpoch(now)
+	}
+	it.log.stream(b, s.limits, now)
+	for t := range s.tails[it.control.ID] {
+		t.notify()
+	}
+}

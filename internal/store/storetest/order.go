@@ -1,0 +1,84 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/windrow-run/windrow/internal/store"
+)
+
+// byID compares what was claimed in any order: stores take from the front with a little randomness.
+func byID() cmp.Option {
+	return cmpopts.SortSlices(func(a, b store.Claimed) bool { return a.Control.ID < b.Control.ID })
+}
+
+func orderTests() []test {
+	return []test{
+		{name: "what waits longest comes first, roughly", run: orderOldest},
+		{name: "delayed work stands where it fell due", run: orderDelayed},
+		{name: "nothing is left behind", run: orderAll},
+	}
+}
+
+// crowd submits n executions and returns their ids, sorted.
+func (k *kit) crowd(n int, delay time.Duration) []string {
+	k.Helper()
+	var out []string
+	for range n {
+		s := k.submission()
+		s.Delay = delay
+		out = append(out, k.admit(s).ID)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// within asserts that all that was claimed is among those.
+func (k *kit) within(among []string, claimed []store.Claimed) {
+	k.Helper()
+	for _, id := range ids(claimed) {
+		if _, ok := slices.BinarySearch(among, id); !ok {
+			k.Fatalf("%s came before its turn", id)
+		}
+	}
+}
+
+func orderOldest(k *kit) {
+	old := k.crowd(60, 0)
+	k.Advance(time.Hour)
+	k.crowd(60, 0)
+	p := k.poll(k.request(10))
+	k.same("claimed", 10, len(p.Claimed))
+	k.within(old, p.Claimed)
+}
+
+func orderDelayed(k *kit) {
+	k.crowd(60, 3*time.Hour)
+	early := k.crowd(60, time.Hour)
+	k.Advance(2 * time.Hour)
+	k.crowd(60, 0)
+	k.Advance(2 * time.Hour)
+	p := k.poll(k.request(10))
+	k.same("claimed", 10, len(p.Claimed))
+	k.within(early, p.Claimed)
+}
+
+func orderAll(k *kit) {
+	want := k.crowd(40, 0)
+	want = append(want, k.crowd(40, time.Minute)...)
+	slices.Sort(want)
+	k.Advance(time.Hour)
+	var got []string
+	for {
+		p := k.poll(k.request(7))
+		if len(p.Claimed) == 0 {
+			break
+		}
+		got = append(got, ids(p.Claimed)...)
+	}
+	slices.Sort(got)
+	k.same("claimed", want, got)
+}
