@@ -31,6 +31,7 @@ func (s *session) Save(ctx context.Context, checkpoint []byte) error {
 	if err := s.mayCommit(ctx); err != nil {
 		return err
 	}
+	s.flush()
 	_, err = s.commit(func(o execution.Owned) execution.Command {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -116,15 +116,16 @@ func (s *session) wakeLocked() {
 	s.replied = make(chan struct{})
 }
 
-// flush has the chunks that were streamed so far carried to the store, before the attempt leaves running. Chunks are best
-// effort: after a few failures they are left behind.
+// flush has the chunks that were streamed so far carried to the store: before the attempt leaves running, and before a
+// checkpoint, since the next attempt goes on behind it and would leave a hole. Chunks are best effort: after a few failures
+// they are left behind.
 func (s *session) flush() {
 	s.mu.Lock()
-	tries := s.failures + flushTries
+	tries, end := s.failures+flushTries, s.chunks.end()
 	s.mu.Unlock()
 	for {
 		s.mu.Lock()
-		done := s.closed || s.chunks.empty() || s.failures >= tries
+		done := s.closed || s.chunks.carried() >= end || s.failures >= tries
 		s.urgent = s.urgent || !done
 		replied := s.replied
 		s.mu.Unlock()

@@ -113,6 +113,31 @@ func TestEndDoesNotWaitForChunks(t *testing.T) {
 	})
 }
 
+// When a checkpoint is acknowledged, the log holds what was streamed before it: the next attempt begins behind it, and
+// whoever follows would miss the rest for ever.
+func TestCheckpointFollowsItsChunks(t *testing.T) {
+	inBubble(t, func(k *kit) {
+		k.start(k.params(deploy(func(ctx context.Context, a handler.Attempt) handler.Outcome {
+			for i := range 5 {
+				k.ok(a.Stream(fmt.Appendf(nil, "%d", i)))
+				<-time.After(time.Millisecond)
+			}
+			k.ok(a.Save(ctx, []byte(`1`)))
+			n := 0
+			for _, b := range k.chunks(a.Info().ID) {
+				n += len(b.Chunks)
+			}
+			if n != 5 {
+				k.Errorf("%d of 5 chunks are in the log after the checkpoint", n)
+			}
+			return handler.Completed{}
+		})))
+		id := k.submit()
+		k.pass(time.Second)
+		k.is(id, execution.Completed)
+	})
+}
+
 // The author never waits for the store: what does not fit the buffer is dropped from its beginning, and numbers show the hole.
 func TestBufferIsBounded(t *testing.T) {
 	inBubble(t, func(k *kit) {

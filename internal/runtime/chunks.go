@@ -30,6 +30,16 @@ func (c *chunks) add(chunk []byte) (dropped int) {
 
 func (c *chunks) empty() bool { return c.flying == nil && len(c.queue) == 0 }
 
+// end is the number that the next chunk will get; carried is the number up to which all were appended, or never will be.
+func (c *chunks) end() int64 { return c.first + int64(len(c.queue)) }
+
+func (c *chunks) carried() int64 {
+	if c.flying != nil {
+		return c.flying.First
+	}
+	return c.first
+}
+
 // take returns the batch to send and whether it may have been appended already; nil: there is none.
 func (c *chunks) take(attempt int64) (*execution.ChunkBatch, bool) {
 	if c.flying == nil && len(c.queue) > 0 {

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/windrow-run/windrow/internal/store"
 )
@@ -12,6 +13,8 @@ type listener struct {
 	store    store.Store
 	registry *registry
 	loop     *loop
+
+	subscribed atomic.Bool
 }
 
 // Run listens until ctx ends.
@@ -29,9 +32,11 @@ func (l *listener) Run(ctx context.Context) error {
 
 // step is one subscription, until it breaks.
 func (l *listener) step(ctx context.Context) error {
+	defer l.subscribed.Store(false)
 	return l.store.Listen(ctx, func(rev store.Revision) {
 		if rev == (store.Revision{}) {
-			l.loop.succeeded() // subscribed
+			l.loop.succeeded()
+			l.subscribed.Store(true)
 		}
 		l.registry.ring(rev)
 	})

@@ -32,7 +32,8 @@ type Params struct {
 type Runtime struct {
 	deps
 	loops      []*loop // end when the runtime is quiesced
-	beating    *loop   // ends last
+	listener   *listener
+	beating    *loop // ends last
 	waits      *waits
 	health     *health
 	intake     context.Context // until the runtime is quiesced
@@ -104,8 +105,8 @@ func (r *Runtime) wire(deployments []*deployment) {
 		safety: max(r.Settings.MaintenanceInterval, shortest), wake: newSignal()}
 	c := &claimer{store: r.Store, registry: r.registry, clock: r.clock, loop: claiming, metrics: r.Metrics,
 		settings: r.Settings, worker: r.Worker, base: r.base, start: r.begin, overdue: m.tell}
-	l := &listener{store: r.Store, registry: r.registry, loop: listening}
-	maintaining.run, claiming.run, listening.run = m.Run, c.Run, l.Run
+	r.listener = &listener{store: r.Store, registry: r.registry, loop: listening}
+	maintaining.run, claiming.run, listening.run = m.Run, c.Run, r.listener.Run
 	r.beating = r.newLoop("beater")
 	b := &beater{store: r.Store, registry: r.registry, clock: r.clock, loop: r.beating, settings: r.Settings,
 		wake: r.beats, base: r.base}
@@ -132,9 +133,9 @@ func (r *Runtime) begin(c claim) {
 	go s.run(start)
 }
 
-// wakeFor has the claimer look for work that this process has just made due.
+// wakeFor has the claimer look for work that this process has just made due, where the store's doorbell is not heard now.
 func (r *Runtime) wakeFor(c execution.Control) {
-	if c.Status == execution.Queued {
+	if c.Status == execution.Queued && !r.listener.subscribed.Load() {
 		r.registry.ring(store.Revision{Deployment: c.Deployment, Revision: c.Revision})
 	}
 }
