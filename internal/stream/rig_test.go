@@ -30,6 +30,7 @@ type rig struct {
 	store *meddler
 	hub   *Hub
 	seen  *counts
+	ops   int // tokens given out
 }
 
 // bubble runs a test with a rig. The hub is closed at its end, and nothing may be left behind.
@@ -47,15 +48,17 @@ func bubble(t *testing.T, limits store.Limits, p Params, test func(*rig)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- hub.Run(ctx) }()
+		defer func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+			synctest.Wait()
+			if n := r.seen.tails.Load(); n != 0 {
+				t.Errorf("%d tails are left open", n)
+			}
+		}()
 		test(r)
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-		synctest.Wait()
-		if n := r.seen.tails.Load(); n != 0 {
-			t.Errorf("%d tails are left open", n)
-		}
 	})
 }
 
@@ -69,6 +72,14 @@ type meddler struct {
 	onControls func([]execution.Control) error
 	onTail     func() error
 	onTailRead func([]store.Position) error
+	hide       func(execution.Entry) bool // entries that nobody gets to see
+}
+
+func (m *meddler) visible(log []execution.Entry) []execution.Entry {
+	if m.hide == nil {
+		return log
+	}
+	return slices.DeleteFunc(log, m.hide)
 }
 
 func (m *meddler) set(f func(*meddler)) {
@@ -82,6 +93,7 @@ func (m *meddler) Read(ctx context.Context, q store.ReadRequest) (store.Record, 
 	rec, err := m.Store.Read(ctx, q)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	rec.Log = m.visible(rec.Log)
 	if err == nil && m.onRead != nil {
 		err = m.onRead(q, &rec)
 	}
@@ -128,17 +140,37 @@ type meddledTail struct {
 
 func (t *meddledTail) Read(ctx context.Context, logs []store.Position, wait time.Duration) ([]store.Entries, error) {
 	t.m.tailReads.Add(1)
-	if err := t.m.tailFault(logs); err != nil {
-		return nil, err
+	logs = slices.Clone(logs)
+	for until := time.Now().Add(wait); ; {
+		if err := t.m.tailFault(logs); err != nil {
+			return nil, err
+		}
+		found, err := t.Tail.Read(ctx, logs, time.Until(until))
+		if err == nil {
+			err = t.m.tailFault(logs)
+		}
+		if err != nil || len(found) == 0 {
+			return nil, err
+		}
+		if seen := t.m.unhide(logs, found); len(seen) > 0 {
+			return seen, nil
+		}
 	}
-	found, err := t.Tail.Read(ctx, logs, wait)
-	if err == nil {
-		err = t.m.tailFault(logs)
+}
+
+// unhide takes what nobody gets to see out of what was found, and moves the positions behind it.
+func (m *meddler) unhide(logs []store.Position, found []store.Entries) []store.Entries {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var seen []store.Entries
+	for _, f := range found {
+		at := slices.IndexFunc(logs, func(p store.Position) bool { return p.ID == f.ID })
+		logs[at].After = f.Entries[len(f.Entries)-1].ID
+		if f.Entries = m.visible(f.Entries); len(f.Entries) > 0 {
+			seen = append(seen, f)
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return found, nil
+	return seen
 }
 
 func (m *meddler) tailFault(logs []store.Position) error {
@@ -191,7 +223,6 @@ type work struct {
 	id      string
 	control execution.Control
 	next    int64 // number of the next chunk
-	ops     int
 }
 
 // submit begins an execution under a deployment of its own, so that a poll claims just this one.
@@ -380,3 +411,5 @@ func line(e Event) string {
 	}
 	return "keepalive"
 }
+
+func itoa(n int) string { return fmt.Sprint(n) }

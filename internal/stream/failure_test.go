@@ -1,0 +1,244 @@
+package stream
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/store"
+)
+
+// An end without a marker is found within one keepalive, after what the log holds.
+func TestLostMarker(t *testing.T) {
+	t.Parallel()
+	for name, hide := range map[string]func(execution.Entry) bool{
+		"marker":          func(e execution.Entry) bool { return e.Kind == execution.EntryEnd },
+		"marker and log":  func(execution.Entry) bool { return true },
+		"end and chunks":  func(e execution.Entry) bool { return e.Kind == execution.EntryEnd || e.Kind == execution.EntryChunks },
+		"nothing is lost": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, store.Limits{}, Params{Keepalive: 15 * time.Second}, func(r *rig) {
+				w := r.submit().claim()
+				v := r.record(w.id, "")
+				synctest.Wait()
+				r.store.set(func(m *meddler) { m.hide = hide })
+				began := time.Now()
+				w.complete()
+				<-v.done
+				if d := time.Since(began); d > 15*time.Second {
+					t.Errorf("it took %v", d)
+				}
+				lines := render(v.all())
+				if lines[len(lines)-1] != `end completed "done"` {
+					t.Errorf("events %q", lines)
+				}
+			})
+		})
+	}
+}
+
+// Without a log nor a mark the status is found out at the next keepalive.
+func TestLostStatus(t *testing.T) {
+	t.Parallel()
+	bubble(t, store.Limits{WatchTTL: time.Millisecond}, Params{Keepalive: 15 * time.Second}, func(r *rig) {
+		w := r.submit()
+		v := r.record(w.id, "")
+		synctest.Wait()
+		pass(time.Second)
+		w.claim()
+		pass(15 * time.Second)
+		v.want(r, "opened", "queued 0", "running 1")
+		w.say("a").say("b").complete()
+		<-v.done
+		v.want(r, "opened", "queued 0", "running 1", "1:a", "1:b", `end completed "done"`)
+	})
+}
+
+// An erased execution, and one that can't be read any more, end their streams within one keepalive.
+func TestGone(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err  error
+		want string
+	}{
+		"erased":     {execution.Errorf(execution.CodeNotFound, "gone"), "interrupted erased"},
+		"unreadable": {execution.Errorf(execution.CodeCorrupt, "bad"), "interrupted unreadable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, store.Limits{}, Params{Keepalive: 15 * time.Second}, func(r *rig) {
+				v := r.record(r.submit().id, "")
+				synctest.Wait()
+				r.store.set(func(m *meddler) {
+					m.onControls = func(c []execution.Control) error { c[0] = execution.Control{ID: c[0].ID}; return nil }
+					m.onRead = func(store.ReadRequest, *store.Record) error { return tt.err }
+				})
+				began := time.Now()
+				<-v.done
+				if d := time.Since(began); d > 15*time.Second {
+					t.Errorf("it took %v", d)
+				}
+				v.want(r, "opened", "queued 0", tt.want)
+			})
+		})
+	}
+}
+
+// A log that was begun anew gives a gap, then all that it holds, to live viewers and to those that come back.
+func TestOtherLog(t *testing.T) {
+	t.Parallel()
+	bubble(t, store.Limits{}, Params{Keepalive: 15 * time.Second}, func(r *rig) {
+		w := r.submit().claim().say("a", "b")
+		v := r.record(w.id, "")
+		v.want(r, "opened", "1:a", "1:b", "running 1")
+		r.store.set(func(m *meddler) {
+			m.onControls = func(c []execution.Control) error { c[0].LogEpoch = "9"; return nil }
+			m.onRead = func(_ store.ReadRequest, rec *store.Record) error { rec.Control.LogEpoch = "9"; return nil }
+		})
+		pass(16 * time.Second)
+		v.want(r, "opened", "1:a", "1:b", "running 1", "gap", "1:a", "1:b", "running 1")
+		w.say("c")
+		v.want(r, "opened", "1:a", "1:b", "running 1", "gap", "1:a", "1:b", "running 1", "1:c")
+		if got := v.cursorAt(8); got[:2] != "9-" {
+			t.Errorf("cursor %s", got)
+		}
+	})
+}
+
+// A log that lost its end, under the same name, is noticed when a read fails: its viewers get a gap.
+func TestRolledBack(t *testing.T) {
+	t.Parallel()
+	bubble(t, store.Limits{}, Params{}, func(r *rig) {
+		w := r.submit().claim().say("a").say("b")
+		v := r.record(w.id, "")
+		v.want(r, "opened", "1:a", "1:b", "running 1")
+		last := v.all()[2].(*Chunk).cursor.Entry
+		r.store.down(true)
+		w.say("c") // ends the blocked read, which then fails
+		synctest.Wait()
+		r.store.down(false)
+		r.store.set(func(m *meddler) { m.hide = func(e execution.Entry) bool { return !e.ID.Less(last) } })
+		pass(10 * time.Second)
+		v.want(r, "opened", "1:a", "1:b", "running 1", "gap", "1:a", "running 1")
+	})
+}
+
+// An outage that loses nothing shows no gap, and its viewers are not left in silence.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	bubble(t, store.Limits{}, Params{Keepalive: 15 * time.Second}, func(r *rig) {
+		w, done := r.submit().claim().say("a"), r.submit().claim().say("x")
+		v, u := r.record(w.id, ""), r.record(done.id, "")
+		past := r.subscribe(w.id, "")
+		defer past.Close()
+		synctest.Wait()
+		r.store.down(true)
+		w.say("b")
+		pass(time.Minute)
+		w.say("c")
+		done.complete()
+		pass(time.Minute)
+		synctest.Wait()
+		if n := v.keepalives(); n < 8 {
+			t.Errorf("%d keepalives in two minutes", n)
+		}
+		if n := r.store.tails.Load() + r.store.reads.Load(); n > 100 {
+			t.Errorf("%d calls in two minutes of outage", n)
+		}
+		r.store.down(false)
+		pass(10 * time.Second)
+		v.want(r, "opened", "1:a", "running 1", "1:b", "1:c")
+		u.want(r, "opened", "1:x", "running 1", `end completed "done"`)
+		w.say("d")
+		v.want(r, "opened", "1:a", "running 1", "1:b", "1:c", "1:d")
+	})
+}
+
+// A viewer that reads the past waits for a store that does not answer, and is not left in silence.
+func TestOutageInThePast(t *testing.T) {
+	t.Parallel()
+	bubble(t, store.Limits{}, Params{Keepalive: 15 * time.Second}, func(r *rig) {
+		w := r.submit().claim()
+		for range pageLimit + 1 {
+			w.count(1)
+		}
+		v := r.subscribe(w.id, "")
+		defer v.Close()
+		for range pageLimit + 1 {
+			next(r, v)
+		}
+		r.store.down(true)
+		for range 4 {
+			if got := line(next(r, v)); got != "keepalive" {
+				t.Fatalf("got %s", got)
+			}
+		}
+		r.store.down(false)
+		if got := line(next(r, v)); got != "1:"+itoa(pageLimit) {
+			t.Fatalf("got %s", got)
+		}
+	})
+}
+
+// One log that can't be read is found among the others. Its viewers are told after a few tries; the others go on.
+func TestIsolation(t *testing.T) {
+	t.Parallel()
+	bubble(t, store.Limits{}, Params{}, func(r *rig) {
+		var works []*work
+		var viewers []*tape
+		for range 20 {
+			w := r.submit().claim().say("a")
+			works, viewers = append(works, w), append(viewers, r.record(w.id, ""))
+		}
+		synctest.Wait()
+		bad := works[13].id
+		r.store.set(func(m *meddler) {
+			m.onTailRead = func(logs []store.Position) error {
+				if slices.ContainsFunc(logs, func(p store.Position) bool { return p.ID == bad }) {
+					return execution.Errorf(execution.CodeCorrupt, "not a log")
+				}
+				return nil
+			}
+		})
+		works[0].say("b")
+		pass(500 * time.Millisecond)
+		works[1].say("b")
+		pass(20 * time.Second)
+		works[2].say("b")
+		for i, v := range viewers {
+			switch {
+			case i < 3:
+				v.want(r, "opened", "1:a", "running 1", "1:b")
+			case i == 13:
+				<-v.done
+				v.want(r, "opened", "1:a", "running 1", "interrupted unreadable")
+			default:
+				v.want(r, "opened", "1:a", "running 1")
+			}
+		}
+		if n := r.seen.maxTails.Load(); n != 1 {
+			t.Errorf("%d tails at once", n)
+		}
+	})
+}
+
+// Where no log at all can be read, the fault is not a log's, and nobody is sent away.
+func TestNoScapegoat(t *testing.T) {
+	t.Parallel()
+	bubble(t, store.Limits{}, Params{}, func(r *rig) {
+		var viewers []*tape
+		for range 5 {
+			viewers = append(viewers, r.record(r.submit().claim().say("a").id, ""))
+		}
+		synctest.Wait()
+		r.store.set(func(m *meddler) { m.onTailRead = func([]store.Position) error { return errDown } })
+		pass(time.Minute)
+		for _, v := range viewers {
+			v.want(r, "opened", "1:a", "running 1")
+		}
+	})
+}
