@@ -23,7 +23,8 @@
 //
 //   - Every read of the past begins with the entry that was seen last. Its presence under the same epoch proves that nothing
 //     between was lost; its absence is answered with a gap.
-//   - Chunks are numbered within their attempt. A number that does not follow gives a gap, also in live entries.
+//   - Chunks are numbered within their attempt. A number that does not follow gives a gap, also in live entries. The output of
+//     attempts before the newest is void: where it was trimmed, the change of attempt may be all that is told of it.
 //   - A viewer joins a topic only if the topic has not passed it; it then drops what it saw already, by position. If the topic
 //     has passed it, it reads one more page.
 //   - After any failed read a topic proves its position again before it goes on. If it can't, or is far behind, it sends its

@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"errors"
+	"io"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -222,6 +224,121 @@ func TestIsolation(t *testing.T) {
 		}
 		if n := r.seen.maxTails.Load(); n != 1 {
 			t.Errorf("%d tails at once", n)
+		}
+	})
+}
+
+// A log that can't be read for a moment only is read on, without a gap.
+func TestPassingStrike(t *testing.T) {
+	t.Parallel()
+	bubble(t, store.Limits{}, Params{}, func(r *rig) {
+		w, other := r.submit().claim().say("a"), r.submit().claim().say("x")
+		v, u := r.record(w.id, ""), r.record(other.id, "")
+		synctest.Wait()
+		failures := 0
+		r.store.set(func(m *meddler) {
+			m.onTailRead = func(logs []store.Position) error {
+				if !slices.ContainsFunc(logs, func(p store.Position) bool { return p.ID == w.id }) {
+					return nil
+				}
+				if failures++; len(logs) == 1 && failures > 4 {
+					m.onTailRead = nil
+				}
+				return execution.Errorf(execution.CodeCorrupt, "not a log")
+			}
+		})
+		w.say("b")
+		other.say("y")
+		pass(20 * time.Second)
+		w.say("c")
+		v.want(r, "opened", "1:a", "running 1", "1:b", "1:c")
+		u.want(r, "opened", "1:x", "running 1", "1:y")
+		if failures < 5 {
+			t.Errorf("%d failures", failures)
+		}
+	})
+}
+
+// A store that stops answering while a bad log is looked for strikes nobody.
+func TestStoreFailsDuringIsolation(t *testing.T) {
+	t.Parallel()
+	bubble(t, store.Limits{}, Params{}, func(r *rig) {
+		v := r.record(r.submit().claim().say("a").id, "")
+		synctest.Wait()
+		r.store.set(func(m *meddler) {
+			m.onTailRead = func([]store.Position) error { return errDown }
+			m.onControls = func([]execution.Control) error { return errDown }
+		})
+		pass(time.Minute)
+		v.want(r, "opened", "1:a", "running 1")
+	})
+}
+
+// What is erased, or can't be read any more, ends a viewer also while it reads the past.
+func TestGoneInThePast(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[execution.Code]string{
+		execution.CodeNotFound: "interrupted erased",
+		execution.CodeCorrupt:  "interrupted unreadable",
+	} {
+		bubble(t, store.Limits{}, Params{}, func(r *rig) {
+			w := r.submit().claim()
+			for range pageLimit {
+				w.count(1)
+			}
+			v := r.subscribe(w.id, "")
+			defer v.Close()
+			for range pageLimit + 1 {
+				next(r, v)
+			}
+			r.store.set(func(m *meddler) {
+				m.onRead = func(store.ReadRequest, *store.Record) error { return execution.Errorf(code, "gone") }
+			})
+			if got := line(next(r, v)); got != want {
+				t.Errorf("%s: got %s", code, got)
+			}
+			if _, err := v.Next(r.t.Context()); !errors.Is(err, io.EOF) {
+				t.Errorf("after the last event: %v", err)
+			}
+		})
+	}
+}
+
+// Where topic and viewer follow different logs of one execution, the topic is proved and the viewer reads on, until they agree.
+func TestTopicOfAnotherLog(t *testing.T) {
+	t.Parallel()
+	bubble(t, store.Limits{}, Params{}, func(r *rig) {
+		w := r.submit().claim().say("a")
+		live := r.record(w.id, "")
+		live.want(r, "opened", "1:a", "running 1")
+		r.store.set(func(m *meddler) {
+			m.onRead = func(_ store.ReadRequest, rec *store.Record) error { rec.Control.LogEpoch = "9"; return nil }
+		})
+		fresh := r.record(w.id, "")
+		pass(5 * time.Second)
+		w.say("b")
+		fresh.want(r, "opened", "1:a", "running 1", "1:b")
+		live.want(r, "opened", "1:a", "running 1", "gap", "1:a", "running 1", "1:b")
+	})
+}
+
+// A viewer that can't reach the topic, since the log lost its end, makes the topic prove itself.
+func TestTopicAheadOfLog(t *testing.T) {
+	t.Parallel()
+	bubble(t, store.Limits{}, Params{}, func(r *rig) {
+		w := r.submit().claim().say("a").say("b")
+		live := r.record(w.id, "")
+		live.want(r, "opened", "1:a", "1:b", "running 1")
+		last := live.all()[2].(*Chunk).cursor.Entry
+		r.store.set(func(m *meddler) { m.hide = func(e execution.Entry) bool { return e.ID == last } })
+		fresh := r.record(w.id, "")
+		pass(5 * time.Second)
+		w.next--
+		w.say("c")
+		fresh.want(r, "opened", "1:a", "running 1", "1:c")
+		live.want(r, "opened", "1:a", "1:b", "running 1", "gap", "1:a", "running 1", "1:c")
+		if n := r.store.reads.Load(); n > 20 {
+			t.Errorf("%d reads", n)
 		}
 	})
 }

@@ -52,12 +52,17 @@ func (g *group) ring() {
 	if g.rung.Swap(true) {
 		return
 	}
+	g.nudge()
+	if t := g.tail.Load(); t != nil {
+		t.Wake()
+	}
+}
+
+// nudge ends a wait that is not one for the tail.
+func (g *group) nudge() {
 	select {
 	case g.bell <- struct{}{}:
 	default:
-	}
-	if t := g.tail.Load(); t != nil {
-		t.Wake()
 	}
 }
 
@@ -78,7 +83,7 @@ func (g *group) step(ctx context.Context) bool {
 		g.check(ctx)
 	}
 	if g.resting() {
-		g.pause(ctx)
+		g.pause(ctx, g.notBefore)
 		return ctx.Err() == nil
 	}
 	if g.tail.Load() == nil {
@@ -88,8 +93,11 @@ func (g *group) step(ctx context.Context) bool {
 		}
 		g.look() // who came before the tail was open could not wake it
 	}
-	next := g.prepare(ctx)
-	if g.tail.Load() != nil && !g.resting() {
+	switch next := g.prepare(ctx); {
+	case g.resting():
+	case len(g.readable) == 0:
+		g.pause(ctx, next)
+	default:
 		g.readTurn(ctx, next)
 	}
 	return ctx.Err() == nil
@@ -138,9 +146,8 @@ func (h *Hub) retire(g *group) bool {
 	return true
 }
 
-// pause waits until the group may read again, or its topics change, or a check is due.
-func (g *group) pause(ctx context.Context) {
-	until := g.notBefore
+// pause waits until that time, or until the topics change or a check is due.
+func (g *group) pause(ctx context.Context, until time.Time) {
 	if g.nextCheck.Before(until) {
 		until = g.nextCheck
 	}

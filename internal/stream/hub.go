@@ -230,8 +230,9 @@ func (h *Hub) leave(v *Viewer) {
 // drop forgets a topic that has nothing more to tell. Its viewers still read what it told.
 func (h *Hub) drop(t *topic) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.dropLocked(t)
+	h.mu.Unlock()
+	t.group.nudge()
 }
 
 func (h *Hub) dropLocked(t *topic) {

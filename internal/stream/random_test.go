@@ -193,21 +193,21 @@ func (v *restless) check(w *script, whole bool) {
 	v.checkGaps(got, slices.DeleteFunc(want, isProgress))
 }
 
-// checkGaps holds that wherever chunks are missing there is a gap, but for those of attempts that were over, and out of
-// history, before the viewer saw its first. Progress also stands in the projection, so missing it is no loss.
+// checkGaps holds that wherever chunks are missing there is a gap, but where all that is missing was said by attempts before the one
+// that follows from its beginning: that is void. Progress also stands in the projection, so missing it is no loss.
 func (v *restless) checkGaps(got, rest []string) {
-	gap, first := false, true
+	gap := false
 	for _, line := range slices.DeleteFunc(got, isProgress) {
 		if line == "gap" {
 			gap = true
 			continue
 		}
 		at := slices.Index(rest, line)
-		if at < 0 || at > 0 && !gap && !(first && strings.HasSuffix(line, ":0")) {
+		if at < 0 || at > 0 && !gap && !strings.HasSuffix(line, ":0") {
 			v.t.Errorf("%q does not follow: %d are missing, without a gap", line, at)
 			return
 		}
-		rest, gap, first = rest[at+1:], false, false
+		rest, gap = rest[at+1:], false
 	}
 	if len(rest) > 0 {
 		v.t.Errorf("%d events are missing at the end", len(rest))

@@ -25,12 +25,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // rig is a hub over a memory store that can be meddled with, inside a bubble of virtual time.
 type rig struct {
-	t     *testing.T
+	t     testing.TB
 	mem   *memory.Store
 	store *meddler
 	hub   *Hub
 	seen  *counts
-	ops   int // tokens given out
+	ops   atomic.Int64 // tokens given out
 }
 
 // bubble runs a test with a rig. The hub is closed at its end, and nothing may be left behind.
@@ -238,8 +238,7 @@ func (r *rig) submit() *work {
 }
 
 func (w *work) claim() *work {
-	w.ops++
-	got, err := w.mem.Poll(context.Background(), store.PollRequest{Worker: "w", Token: fmt.Sprint(w.ops),
+	got, err := w.mem.Poll(context.Background(), store.PollRequest{Worker: "w", Token: fmt.Sprint(w.ops.Add(1)),
 		Revisions: []store.Want{{Revision: store.Revision{Deployment: w.id, Revision: "r"}, Count: 1, Lease: time.Hour}}})
 	if err != nil || len(got.Claimed) != 1 {
 		w.t.Fatalf("claimed %d: %v", len(got.Claimed), err)
@@ -276,8 +275,7 @@ func (w *work) owner() execution.Ownership {
 }
 
 func (w *work) owned(messages ...string) execution.Owned {
-	w.ops++
-	o := execution.Owned{Ownership: w.owner(), Operation: fmt.Sprint("op", w.ops)}
+	o := execution.Owned{Ownership: w.owner(), Operation: fmt.Sprint("op", w.ops.Add(1))}
 	for _, m := range messages {
 		o.Progress = append(o.Progress, execution.Event{Kind: "k", Message: m})
 	}

@@ -109,12 +109,12 @@ func (t *topic) differs(c execution.Control) bool {
 	return c.Status.Terminal() || c.LogEpoch != t.trail.epoch || !t.trail.shows(c.Status, c.Attempt)
 }
 
-// deliver takes entries that a tail read. It reports whether the topic has to be proved: at the end, for the terminal event, and
-// at the first entry of a log, whose epoch only control tells.
+// deliver takes entries that a tail read. It reports whether the topic has to be proved: at the end, for the terminal event; at the
+// first entry of a log, whose epoch only control tells; and where so much came at once that some may be gone before it.
 func (t *topic) deliver(entries []execution.Entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.trail.epoch == "" {
+	if t.trail.epoch == "" || len(entries) >= pageLimit {
 		return true
 	}
 	t.tellLocked(t.entriesLocked(entries))
