@@ -13,7 +13,7 @@ import (
 
 // idleBytes is what a viewer at rest may cost the hub, its stack left aside: design section 11 grants 40 KB with the
 // connection, of which a bare handler takes 25.
-const idleBytes = 2048
+const idleBytes = 3072
 
 // A viewer at rest costs little, whether all follow one execution or each its own. Not parallel: it measures the heap.
 func TestBudgetIdleViewer(t *testing.T) {

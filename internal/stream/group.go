@@ -44,7 +44,7 @@ func newGroup(h *Hub, partition int) *group {
 }
 
 // checkEvery leaves room in a keepalive for what follows a check, so that a lost marker ends a stream within one.
-func checkEvery(h *Hub) time.Duration { return shorten(h.Keepalive * 19 / 20) }
+func checkEvery(h *Hub) time.Duration { return shorten(h.p.Keepalive * 19 / 20) }
 
 // ring makes the group look at its topics again, also out of a blocked read. What rings while it looks is not lost: the
 // token, and the wake-up of the tail, stay until it next waits.
@@ -167,9 +167,9 @@ func (g *group) check(ctx context.Context) {
 	for i, t := range g.members {
 		ids[i] = t.id
 	}
-	controls, err := g.hub.Store.Controls(ctx, ids)
+	controls, err := g.hub.p.Store.Controls(ctx, ids)
 	if err != nil {
-		g.nextCheck = time.Now().Add(min(time.Second, g.hub.Keepalive))
+		g.nextCheck = time.Now().Add(min(time.Second, g.hub.p.Keepalive))
 		return
 	}
 	g.nextCheck = time.Now().Add(checkEvery(g.hub))
@@ -206,7 +206,7 @@ func (g *group) prepare(ctx context.Context) (next time.Time) {
 // prove reads the topic's log from its position on through the store, and reports whether the topic can be read on.
 func (g *group) prove(ctx context.Context, t *topic) bool {
 	t.stale.Store(false)
-	rec, err := g.hub.Store.Read(ctx, store.ReadRequest{ID: t.id, Scope: store.Scope{All: true}, Watch: true,
+	rec, err := g.hub.p.Store.Read(ctx, store.ReadRequest{ID: t.id, Scope: store.Scope{All: true}, Watch: true,
 		Log: true, LogFrom: t.position().After, LogLimit: pageLimit})
 	switch {
 	case err == nil:
@@ -234,7 +234,7 @@ func (g *group) giveUp(t *topic, r Reason) {
 func (g *group) readTurn(ctx context.Context, until time.Time) {
 	wait := max(time.Until(until), probeWait)
 	batch := g.readable
-	if size := g.hub.GroupSize; len(batch) > size {
+	if size := g.hub.p.GroupSize; len(batch) > size {
 		g.turn = (g.turn + size) % len(batch)
 		batch = append(batch[g.turn:len(batch):len(batch)], batch[:g.turn]...)[:size]
 		wait = min(wait, turnWait)
@@ -281,12 +281,12 @@ func (g *group) openTail(ctx context.Context) error {
 	if g.tail.Load() != nil {
 		return nil
 	}
-	t, err := g.hub.Store.Tail(ctx, g.partition)
+	t, err := g.hub.p.Store.Tail(ctx, g.partition)
 	if err != nil {
 		return err
 	}
 	g.tail.Store(&openTail{t})
-	g.hub.Metrics.Tails(1)
+	g.hub.p.Metrics.Tails(1)
 	return nil
 }
 
@@ -296,7 +296,7 @@ func (g *group) closeTail() {
 		return
 	}
 	if err := t.Close(); err != nil {
-		g.hub.Logger.Debug("closing a tail failed", "partition", g.partition, "error", err)
+		g.hub.p.Logger.Debug("closing a tail failed", "partition", g.partition, "error", err)
 	}
-	g.hub.Metrics.Tails(-1)
+	g.hub.p.Metrics.Tails(-1)
 }

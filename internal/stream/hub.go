@@ -82,7 +82,7 @@ func orDefault[T int | time.Duration](v, d T) T {
 
 // Hub serves all viewers of a process.
 type Hub struct {
-	Params
+	p         Params
 	keepalive *Keepalive // one for all
 
 	ctx  context.Context // of the groups; ends with Close
@@ -101,7 +101,7 @@ func New(p Params) (*Hub, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
-	h := &Hub{Params: p.withDefaults(), keepalive: &Keepalive{}, topics: map[string]*topic{}, groups: map[int][]*group{}}
+	h := &Hub{p: p.withDefaults(), keepalive: &Keepalive{}, topics: map[string]*topic{}, groups: map[int][]*group{}}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h, nil
 }
@@ -146,7 +146,7 @@ func (h *Hub) Subscribe(ctx context.Context, r Request) (*Viewer, error) {
 	if h.ctx.Err() != nil {
 		return nil, execution.Errorf(execution.CodeDraining, "%s", ReasonShutdown.Detail())
 	}
-	if _, ok := h.Store.PartitionOf(r.ID); !ok {
+	if _, ok := h.p.Store.PartitionOf(r.ID); !ok {
 		return nil, execution.Errorf(execution.CodeNotFound, "no such execution")
 	}
 	v := &Viewer{hub: h, id: r.ID, scope: r.Scope, trail: newTrail(cursor)}
@@ -158,7 +158,7 @@ func (h *Hub) Subscribe(ctx context.Context, r Request) (*Viewer, error) {
 		return nil, ErrNothingMore
 	}
 	v.open(cursor, rec)
-	h.Metrics.Viewers(1)
+	h.p.Metrics.Viewers(1)
 	return v, nil
 }
 
@@ -183,7 +183,7 @@ func (h *Hub) join(v *Viewer) admission {
 }
 
 func (h *Hub) beginLocked(v *Viewer) *topic {
-	partition, _ := h.Store.PartitionOf(v.id)
+	partition, _ := h.p.Store.PartitionOf(v.id)
 	t := newTopic(h, v.id, v.trail)
 	h.topics[v.id] = t
 	g := h.groupLocked(partition)
@@ -196,14 +196,14 @@ func (h *Hub) beginLocked(v *Viewer) *topic {
 func (h *Hub) groupLocked(partition int) *group {
 	var least *group
 	for _, g := range h.groups[partition] {
-		if len(g.topics) < h.GroupSize {
+		if len(g.topics) < h.p.GroupSize {
 			return g
 		}
 		if least == nil || len(g.topics) < len(least.topics) {
 			least = g
 		}
 	}
-	if least != nil && h.open >= h.TailConnections {
+	if least != nil && h.open >= h.p.TailConnections {
 		return least
 	}
 	g := newGroup(h, partition)
@@ -213,16 +213,14 @@ func (h *Hub) groupLocked(partition int) *group {
 	return g
 }
 
-// leave takes a viewer out of its topic. The last one ends the topic.
+// leave takes a viewer out of its topic. The last one ends the topic, and the last topic the group. A group that goes on is not
+// disturbed: it no longer listens to the topic when its read next returns.
 func (h *Hub) leave(v *Viewer) {
 	h.mu.Lock()
 	t := v.topic
-	empty := t.release(v)
-	if empty {
-		h.dropLocked(t)
-	}
+	unused := t.release(v) && h.dropLocked(t)
 	h.mu.Unlock()
-	if empty {
+	if unused {
 		t.group.ring()
 	}
 }
@@ -235,16 +233,19 @@ func (h *Hub) drop(t *topic) {
 	t.group.nudge()
 }
 
-func (h *Hub) dropLocked(t *topic) {
+// dropLocked reports whether that leaves the group without any topic.
+func (h *Hub) dropLocked(t *topic) bool {
 	if h.topics[t.id] != t {
-		return
+		return false
 	}
 	delete(h.topics, t.id)
 	g := t.group
-	last := g.topics[len(g.topics)-1]
+	n := len(g.topics) - 1
+	last := g.topics[n]
 	g.topics[t.slot], last.slot = last, t.slot
-	g.topics[len(g.topics)-1] = nil
-	g.topics = g.topics[:len(g.topics)-1]
+	g.topics[n] = nil
+	g.topics = g.topics[:n]
+	return n == 0
 }
 
 // topic returns the execution's topic; nil: it has none.

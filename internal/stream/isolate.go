@@ -13,7 +13,7 @@ func (g *group) failed(err error) {
 	for _, t := range g.members {
 		t.stale.Store(true)
 	}
-	g.hub.Logger.Warn("event logs can't be read", "partition", g.partition, "failures", g.failures, "error", err)
+	g.hub.p.Logger.Warn("event logs can't be read", "partition", g.partition, "failures", g.failures, "error", err)
 }
 
 // isolate reads the halves of what can't be read together, and their halves, so that a log that can't be read stands alone. It
@@ -43,7 +43,7 @@ func (g *group) search(ctx context.Context, topics []*topic) ([]*topic, error) {
 		right, err := g.search(ctx, topics[n/2:])
 		return append(left, right...), err
 	}
-	_, err := g.hub.Store.Controls(ctx, []string{topics[0].id})
+	_, err := g.hub.p.Store.Controls(ctx, []string{topics[0].id})
 	return topics[:1:1], err
 }
 
@@ -65,7 +65,7 @@ func (g *group) tryAlone(ctx context.Context, t *topic) bool {
 func (g *group) strike(t *topic, cause error) {
 	t.strikes++
 	if t.strikes >= maxStrikes {
-		g.hub.Logger.Warn("an event log can't be read", "execution", t.id, "error", cause)
+		g.hub.p.Logger.Warn("an event log can't be read", "execution", t.id, "error", cause)
 		g.giveUp(t, ReasonUnreadable)
 		return
 	}

@@ -187,7 +187,7 @@ func (t *topic) tellLocked(news []told) {
 func (t *topic) cutLocked() {
 	for _, v := range t.viewers {
 		g := v.gate.Load()
-		if g == nil || t.gate.events-g.events <= int64(t.hub.BufferEvents) && t.gate.bytes-g.bytes <= int64(t.hub.BufferBytes) {
+		if g == nil || t.gate.events-g.events <= int64(t.hub.p.BufferEvents) && t.gate.bytes-g.bytes <= int64(t.hub.p.BufferBytes) {
 			continue
 		}
 		v.gate.CompareAndSwap(g, nil) // where it has just moved on, it is spared until the next time

@@ -69,7 +69,7 @@ func (v *Viewer) Close() {
 	if v.timer != nil {
 		v.timer.Stop()
 	}
-	v.hub.Metrics.Viewers(-1)
+	v.hub.p.Metrics.Viewers(-1)
 }
 
 func (v *Viewer) pop() Event {
@@ -82,11 +82,11 @@ func (v *Viewer) pop() Event {
 		v.over = true
 		v.leave()
 		if e, ok := e.(*Interrupted); ok {
-			v.hub.Metrics.Interrupted(e.Reason)
+			v.hub.p.Metrics.Interrupted(e.Reason)
 		}
 	}
 	v.silentTo, v.refused = time.Time{}, false
-	v.hub.Metrics.Event()
+	v.hub.p.Metrics.Event()
 	return e
 }
 
@@ -175,7 +175,7 @@ func (v *Viewer) catchUp(ctx context.Context) error {
 }
 
 func (v *Viewer) read(ctx context.Context) (store.Record, error) {
-	return v.hub.Store.Read(ctx, store.ReadRequest{ID: v.id, Scope: v.scope, Watch: true,
+	return v.hub.p.Store.Read(ctx, store.ReadRequest{ID: v.id, Scope: v.scope, Watch: true,
 		Log: true, LogFrom: v.trail.pos, LogLimit: pageLimit})
 }
 
@@ -225,7 +225,7 @@ func (v *Viewer) pause(d time.Duration) { v.notBefore = time.Now().Add(d) }
 // there was silence for long enough.
 func (v *Viewer) wait(ctx context.Context, opened <-chan struct{}, limit time.Duration) error {
 	if v.silentTo.IsZero() {
-		v.silentTo = time.Now().Add(shorten(v.hub.Keepalive))
+		v.silentTo = time.Now().Add(shorten(v.hub.p.Keepalive))
 	}
 	d := time.Until(v.silentTo)
 	short := limit > 0 && limit < d
