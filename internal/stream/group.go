@@ -269,12 +269,18 @@ func (g *group) read(ctx context.Context, topics []*topic, wait time.Duration) e
 		return err
 	}
 	for _, e := range found {
-		// A topic that took the place of the one whose position was read would miss what lies between.
-		if t := g.hub.topic(e.ID); t != nil && t.group == g && t.read == g.reads && t.deliver(e.Entries) {
-			t.stale.Store(true)
-		}
+		g.deliver(e)
 	}
 	return nil
+}
+
+// deliver hands entries of the last read to their topic. A topic that took the place of the one whose position was read would
+// miss what lies between, so it gets none.
+func (g *group) deliver(e store.Entries) {
+	t := g.hub.topic(e.ID)
+	if t != nil && t.group == g && t.read == g.reads && t.deliver(e.Entries) {
+		t.stale.Store(true)
+	}
 }
 
 func (g *group) openTail(ctx context.Context) error {
