@@ -55,6 +55,17 @@ func (a *agenda) due(now int64) (id string, at int64, ok bool) {
 	return id, at, ok && at <= now
 }
 
+// count is the number of ids whose time has come. Its cost is in proportion to that number.
+func (a *agenda) count(now int64) int { return a.order.count(0, now) }
+
+// count counts from a place down: nothing below a later date is earlier.
+func (d dates) count(place int, now int64) int {
+	if place >= len(d) || d[place].at > now {
+		return 0
+	}
+	return 1 + d.count(2*place+1, now) + d.count(2*place+2, now)
+}
+
 // dates is the heap itself.
 type dates []*date
 

@@ -28,3 +28,9 @@ func newEnv(t testing.TB, limits store.Limits) storetest.Env {
 	})
 	return storetest.Env{Store: s, Advance: func(d time.Duration) { now.Add(d.Microseconds()) }}
 }
+
+// The store against itself: what the model says of it must at least not depend on chance.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	storetest.Model(t, newEnv, newEnv)
+}

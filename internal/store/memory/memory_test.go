@@ -93,3 +93,62 @@ func submit(t *testing.T, s store.Store, rev store.Revision) execution.Control {
 	}
 	return r.Record.Control
 }
+
+// Log ids come from the clock, and count on where it stands still or steps back.
+func TestLogIDs(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, store.Limits{})
+	rev := store.Revision{Deployment: "d", Revision: "r"}
+	id := submit(t, env.Store, rev).ID
+	p := claim(t, env.Store, rev)
+	began := uint64(p.Now.Millis())
+	for i, d := range []time.Duration{0, -time.Second, 2 * time.Second} {
+		env.Advance(d)
+		c := p.Claimed[0].Control
+		beat := store.Beat{ID: id, Ownership: execution.Ownership{Worker: c.Worker, Token: c.Token, Fence: c.Fence},
+			Chunks: &execution.ChunkBatch{Attempt: 1, First: int64(i), Chunks: [][]byte{[]byte("1")}}}
+		if out, err := env.Store.Beat(t.Context(), []store.Beat{beat}); err != nil || out[0].Err != nil {
+			t.Fatal(err, out)
+		}
+	}
+	r, err := env.Store.Read(t.Context(), store.ReadRequest{ID: id, Scope: store.Scope{All: true}, Log: true, LogLimit: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []execution.LogID
+	for _, e := range r.Log {
+		got = append(got, e.ID)
+	}
+	if diff := cmp.Diff([]execution.LogID{{Ms: began}, {Ms: began, Seq: 1}, {Ms: began + 1000}}, got); diff != "" {
+		t.Fatalf("ids (-want +got):\n%s", diff)
+	}
+}
+
+// The one that waits longest is claimed first.
+func TestStrictOrder(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, store.Limits{})
+	rev := store.Revision{Deployment: "d", Revision: "r"}
+	var want, got []string
+	for range 5 {
+		want = append(want, submit(t, env.Store, rev).ID)
+		env.Advance(time.Millisecond)
+	}
+	for range want {
+		got = append(got, claim(t, env.Store, rev).Claimed[0].Control.ID)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("order (-want +got):\n%s", diff)
+	}
+}
+
+// claim takes one execution that is due.
+func claim(t *testing.T, s store.Store, rev store.Revision) store.Polled {
+	t.Helper()
+	p, err := s.Poll(t.Context(), store.PollRequest{Worker: "w", Token: s.NewID(store.Key{}),
+		Revisions: []store.Want{{Revision: rev, Count: 1, Lease: time.Hour}}})
+	if err != nil || len(p.Claimed) != 1 {
+		t.Fatalf("claimed %d: %v", len(p.Claimed), err)
+	}
+	return p
+}

@@ -76,13 +76,16 @@ func (s *Store) Counts(ctx context.Context) (store.Counts, error) {
 }
 
 func (r *revision) counts(name store.Revision, now int64) store.RevisionCount {
-	r.promote(now)
 	_, oldest, _ := r.ready.first()
+	if _, at, ok := r.delayed.due(now); ok && (oldest == 0 || at < oldest) {
+		oldest = at
+	}
+	due := r.delayed.count(now)
 	return store.RevisionCount{
 		Revision:    name,
 		Nonterminal: r.nonterminal,
-		Ready:       int64(r.ready.len()),
-		Delayed:     int64(r.delayed.len()),
+		Ready:       int64(r.ready.len() + due),
+		Delayed:     int64(r.delayed.len() - due),
 		OldestReady: oldest,
 		ServedAt:    r.servedAt,
 	}

@@ -1,0 +1,209 @@
+package storetest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/store"
+)
+
+// span is a duration of the store's clock.
+func span(d execution.Instant) time.Duration { return time.Duration(d) * time.Microsecond }
+
+func pick[T any](rt *rapid.T, what string, of ...T) T {
+	return of[rapid.IntRange(0, len(of)-1).Draw(rt, what)]
+}
+
+func (m *model) token() string {
+	m.tokens++
+	return fmt.Sprintf("t%d", m.tokens)
+}
+
+// someone is any execution that was ever submitted, or one that never was.
+func (m *model) someone(rt *rapid.T) string {
+	ids := []string{m.subject.Store.NewID(store.Key{})}
+	for _, s := range m.submissions {
+		ids = append(ids, s.ID)
+	}
+	return ids[rapid.IntRange(0, len(ids)-1).Draw(rt, "execution")]
+}
+
+func (m *model) submit(rt *rapid.T) {
+	s := store.Submission{MaxNonterminal: pick[int64](rt, "ceiling", 0, 0, 4)}
+	s.Submit = execution.Submit{
+		Deployment: pick(rt, "deployment", "a", "b"),
+		Revision:   pick(rt, "revision", "r1", "r2"),
+		Owner:      pick(rt, "owner", "", "ann"),
+		Budgets:    pick(rt, "budgets", execution.DefaultBudgets(), execution.Budgets{LostLeases: 1, Retries: 1, Claims: 2}),
+		Delay:      pick(rt, "delay", 0, 0, 1500*time.Microsecond, time.Minute),
+		Input:      []byte(pick(rt, "input", `{}`, `[1.0,"\u0000"]`)),
+	}
+	s.Key = store.Key{Owner: s.Owner, Deployment: s.Deployment, Value: pick(rt, "key", "", "", "k1", "k2"),
+		Fingerprint: [32]byte{byte(len(s.Input))}}
+	s.ID = m.subject.Store.NewID(s.Key)
+	m.send(s)
+}
+
+func (m *model) send(s store.Submission) {
+	m.submissions = append(m.submissions, s)
+	both(m, "submit", func(st store.Store) (store.Submitted, error) { return st.Submit(m.ctx, s) })
+}
+
+func (m *model) resubmit(rt *rapid.T) {
+	m.send(m.submissions[rapid.IntRange(0, len(m.submissions)-1).Draw(rt, "submission")])
+}
+
+func (m *model) findKey(rt *rapid.T) {
+	key := store.Key{Owner: pick(rt, "owner", "", "ann"), Deployment: pick(rt, "deployment", "a", "b"),
+		Value: pick(rt, "key", "k1", "k2"), Fingerprint: [32]byte{pick(rt, "fingerprint", byte(2), 14)}}
+	both(m, "find key", func(st store.Store) (store.Submitted, error) { return st.FindKey(m.ctx, key) })
+}
+
+// poll takes all or nothing of each revision, so that both stores claim the same whatever they begin with.
+func (m *model) poll(rt *rapid.T) {
+	r := store.PollRequest{Worker: pick(rt, "worker", "w1", "w2"), Token: m.token()}
+	for _, d := range []string{"a", "b"} {
+		for _, v := range []string{"r1", "r2"} {
+			if rapid.Bool().Draw(rt, "served") {
+				r.Revisions = append(r.Revisions, store.Want{Revision: store.Revision{Deployment: d, Revision: v},
+					Count: pick(rt, "count", 20, 20, 0), Lease: pick(rt, "lease", 10*time.Second, 30*time.Second)})
+			}
+		}
+	}
+	if p := m.ask(r); len(p.Claimed) > 0 {
+		m.polled = &r
+		for _, c := range p.Claimed {
+			m.chunks[c.Control.ID] = 0
+		}
+	}
+}
+
+func (m *model) ask(r store.PollRequest) store.Polled {
+	p := both(m, "poll", func(st store.Store) (store.Polled, error) { return st.Poll(m.ctx, r) })
+	for _, c := range p.Claimed {
+		m.held[c.Control.ID] = c.Control
+	}
+	return p
+}
+
+func (m *model) repoll(*rapid.T) {
+	if m.polled != nil {
+		m.ask(*m.polled)
+	}
+}
+
+// holder is what some worker holds, or believes to hold; a zero control where nothing was ever claimed.
+func (m *model) holder(rt *rapid.T) execution.Control {
+	ids := slices.Sorted(maps.Keys(m.held))
+	if len(ids) == 0 {
+		return execution.Control{ID: m.someone(rt)}
+	}
+	c := m.held[ids[rapid.IntRange(0, len(ids)-1).Draw(rt, "holder")]]
+	if pick(rt, "stolen", false, false, false, true) {
+		c.Token = "stolen"
+	}
+	return c
+}
+
+func (m *model) transition(rt *rapid.T) {
+	m.control = m.holder(rt)
+	m.command = m.owned(rt, m.control)
+	m.carryOut()
+}
+
+// repeat sends the last owned command again, as after a lost reply.
+func (m *model) repeat(*rapid.T) {
+	if m.command != nil {
+		m.carryOut()
+	}
+}
+
+func (m *model) carryOut() {
+	c, cmd := m.control, m.command
+	after := both(m, execution.Name(cmd), func(st store.Store) (execution.Control, error) { return st.Transition(m.ctx, c, cmd) })
+	if after.Status == execution.Running && after.Fence == c.Fence {
+		m.held[after.ID] = after
+	}
+}
+
+func (m *model) owned(rt *rapid.T, c execution.Control) execution.Command {
+	o := execution.Owned{Ownership: ownership(c), Operation: m.token()}
+	for i := range pick(rt, "events", 0, 0, 1, 2) {
+		o.Progress = append(o.Progress, event(fmt.Sprint(m.tokens, "-", i)))
+	}
+	data := fmt.Appendf(nil, `{"token":%d}`, m.tokens)
+	wait, err := execution.Wait{Kind: "k", Default: pick(rt, "default", nil, []byte("1.0"))}.Encode()
+	if err != nil {
+		m.Fatal(err)
+	}
+	return pick[execution.Command](rt, "command",
+		execution.Checkpoint{Owned: o, Data: data, Consumed: pick(rt, "consumed", false, true), Lease: 20 * time.Second},
+		execution.Report{Owned: o},
+		execution.Suspend{Owned: o, Wait: wait, Timeout: pick(rt, "timeout", 0, time.Minute)},
+		execution.Suspend{Owned: o, Checkpoint: data, Wait: wait},
+		execution.Retry{Owned: o, Delay: pick(rt, "backoff", 0, 5*time.Second), Error: broken},
+		execution.Complete{Owned: o, Result: data},
+		execution.Fail{Owned: o, Error: broken, DropProgress: pick(rt, "drop", false, true)},
+		execution.Release{Owned: o})
+}
+
+func (m *model) beat(rt *rapid.T) {
+	var beats []store.Beat
+	for range rapid.IntRange(1, 3).Draw(rt, "beats") {
+		c := m.holder(rt)
+		b := store.Beat{ID: c.ID, Ownership: ownership(c), Lease: pick(rt, "lease", 0, 20*time.Second)}
+		if n := pick(rt, "chunks", 0, 1, 3); n > 0 {
+			b.Chunks = batch(c, m.chunks[c.ID], []string{`"a"`, `{}`, `"a longer chunk"`}[:n]...)
+			m.chunks[c.ID] += int64(n)
+			beats = append(beats, b)
+			b.Repeat = true // the same again at once, as after a lost reply
+		}
+		beats = append(beats, b)
+	}
+	both(m, "beat", func(st store.Store) ([]store.Beaten, error) { return st.Beat(m.ctx, beats) })
+}
+
+func (m *model) resume(rt *rapid.T) {
+	id := m.someone(rt)
+	sequences := []int64{0, m.waits[id], m.waits[id], m.waits[id] + 1}
+	r := store.ResumeRequest{ID: id, Scope: pick(rt, "scope", everyone, store.Scope{Owner: "ann"}),
+		Sequence: pick(rt, "sequence", sequences...), Checked: pick(rt, "checked", sequences...),
+		Answer: []byte("[1.0]"), Key: pick(rt, "key", "", "k1", "k2"), Digest: [32]byte{pick(rt, "digest", byte(1), 1, 2)}}
+	both(m, "resume", func(st store.Store) (store.Resumed, error) { return st.Resume(m.ctx, r) })
+}
+
+func (m *model) cancel(rt *rapid.T) {
+	id, scope := m.someone(rt), pick(rt, "scope", everyone, store.Scope{Owner: "ann"})
+	reason := pick(rt, "reason", "", "enough")
+	both(m, "cancel", func(st store.Store) (store.Record, error) { return st.Cancel(m.ctx, id, scope, reason) })
+}
+
+func (m *model) maintain(*rapid.T) {
+	both(m, "maintain", func(st store.Store) (store.Maintained, error) { return st.Maintain(m.ctx, 100) })
+}
+
+func (m *model) watch(rt *rapid.T) {
+	id := m.someone(rt)
+	both(m, "watch", func(st store.Store) (store.Record, error) {
+		return st.Read(m.ctx, store.ReadRequest{ID: id, Scope: everyone, Watch: true})
+	})
+}
+
+func (m *model) controls(rt *rapid.T) {
+	ids := []string{m.someone(rt), m.someone(rt)}
+	both(m, "controls", func(st store.Store) ([]execution.Control, error) { return st.Controls(m.ctx, ids) })
+}
+
+// advance lets time pass, and sometimes lets the clock step back.
+func (m *model) advance(rt *rapid.T) {
+	d := pick(rt, "time", time.Microsecond, 1500*time.Microsecond, 5*time.Second, 20*time.Second, time.Minute, 2*time.Hour,
+		8*24*time.Hour, -3*time.Second)
+	m.reference.Advance(d)
+	m.subject.Advance(d)
+	m.polled = nil
+}
