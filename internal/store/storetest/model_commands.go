@@ -2,8 +2,6 @@ package storetest
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -24,6 +22,20 @@ func (m *model) token() string {
 	return fmt.Sprintf("t%d", m.tokens)
 }
 
+// likely is an execution that was last seen with the status, if there is one, and mostly nobody else.
+func (m *model) likely(rt *rapid.T, status execution.Status) string {
+	var ids []string
+	for _, s := range m.submissions { // in their order, so that a failure can be repeated whatever the ids are
+		if m.seen[s.ID].Status == status {
+			ids = append(ids, s.ID)
+		}
+	}
+	if len(ids) == 0 || pick(rt, "anyone", false, false, false, true) {
+		return m.someone(rt)
+	}
+	return pick(rt, string(status), ids...)
+}
+
 // someone is any execution that was ever submitted, or one that never was.
 func (m *model) someone(rt *rapid.T) string {
 	ids := []string{m.subject.Store.NewID(store.Key{})}
@@ -34,10 +46,10 @@ func (m *model) someone(rt *rapid.T) string {
 }
 
 func (m *model) submit(rt *rapid.T) {
-	s := store.Submission{MaxNonterminal: pick[int64](rt, "ceiling", 0, 0, 4)}
+	s := store.Submission{MaxNonterminal: pick[int64](rt, "ceiling", 0, 0, 1, 3)}
 	s.Submit = execution.Submit{
 		Deployment: pick(rt, "deployment", "a", "b"),
-		Revision:   pick(rt, "revision", "r1", "r2"),
+		Revision:   pick(rt, "revision", "r1", "r1", "r2"),
 		Owner:      pick(rt, "owner", "", "ann"),
 		Budgets:    pick(rt, "budgets", execution.DefaultBudgets(), execution.Budgets{LostLeases: 1, Retries: 1, Claims: 2}),
 		Delay:      pick(rt, "delay", 0, 0, 1500*time.Microsecond, time.Minute),
@@ -69,7 +81,7 @@ func (m *model) poll(rt *rapid.T) {
 	r := store.PollRequest{Worker: pick(rt, "worker", "w1", "w2"), Token: m.token()}
 	for _, d := range []string{"a", "b"} {
 		for _, v := range []string{"r1", "r2"} {
-			if rapid.Bool().Draw(rt, "served") {
+			if pick(rt, "served", true, true, false) {
 				r.Revisions = append(r.Revisions, store.Want{Revision: store.Revision{Deployment: d, Revision: v},
 					Count: pick(rt, "count", 20, 20, 0), Lease: pick(rt, "lease", 10*time.Second, 30*time.Second)})
 			}
@@ -99,12 +111,12 @@ func (m *model) repoll(*rapid.T) {
 
 // holder is what some worker holds, or believes to hold; a zero control where nothing was ever claimed.
 func (m *model) holder(rt *rapid.T) execution.Control {
-	ids := slices.Sorted(maps.Keys(m.held))
-	if len(ids) == 0 {
-		return execution.Control{ID: m.someone(rt)}
+	id := m.likely(rt, execution.Running)
+	c, ok := m.held[id]
+	if !ok {
+		return execution.Control{ID: id}
 	}
-	c := m.held[ids[rapid.IntRange(0, len(ids)-1).Draw(rt, "holder")]]
-	if pick(rt, "stolen", false, false, false, true) {
+	if pick(rt, "stolen", false, false, false, false, false, true) {
 		c.Token = "stolen"
 	}
 	return c
@@ -169,12 +181,39 @@ func (m *model) beat(rt *rapid.T) {
 }
 
 func (m *model) resume(rt *rapid.T) {
-	id := m.someone(rt)
-	sequences := []int64{0, m.waits[id], m.waits[id], m.waits[id] + 1}
+	id := m.likely(rt, execution.Waiting)
+	open := m.seen[id].WaitSequence
+	sequences := []int64{0, open, open, open, open + 1}
 	r := store.ResumeRequest{ID: id, Scope: pick(rt, "scope", everyone, store.Scope{Owner: "ann"}),
 		Sequence: pick(rt, "sequence", sequences...), Checked: pick(rt, "checked", sequences...),
 		Answer: []byte("[1.0]"), Key: pick(rt, "key", "", "k1", "k2"), Digest: [32]byte{pick(rt, "digest", byte(1), 1, 2)}}
+	m.reply(r)
+}
+
+func (m *model) reply(r store.ResumeRequest) {
+	m.answered = r
 	both(m, "resume", func(st store.Store) (store.Resumed, error) { return st.Resume(m.ctx, r) })
+}
+
+// resumeAgain sends the last answer again, sometimes with another body under the same key.
+func (m *model) resumeAgain(rt *rapid.T) {
+	r := m.answered
+	r.Digest[0] += pick(rt, "changed", byte(0), 0, 1)
+	m.reply(r)
+}
+
+// goAround checkpoints, hands back, and claims anew: what is stored shows in what is handed out.
+func (m *model) goAround(rt *rapid.T) {
+	c := m.holder(rt)
+	for _, cmd := range []execution.Command{
+		execution.Checkpoint{Owned: execution.Owned{Ownership: ownership(c), Operation: m.token()},
+			Data: fmt.Appendf(nil, "%d", m.tokens), Consumed: pick(rt, "consumed", false, true), Lease: 20 * time.Second},
+		execution.Release{Owned: execution.Owned{Ownership: ownership(c), Operation: m.token()}},
+	} {
+		m.control, m.command = c, cmd
+		m.carryOut()
+	}
+	m.poll(rt)
 }
 
 func (m *model) cancel(rt *rapid.T) {
@@ -201,8 +240,8 @@ func (m *model) controls(rt *rapid.T) {
 
 // advance lets time pass, and sometimes lets the clock step back.
 func (m *model) advance(rt *rapid.T) {
-	d := pick(rt, "time", time.Microsecond, 1500*time.Microsecond, 5*time.Second, 20*time.Second, time.Minute, 2*time.Hour,
-		8*24*time.Hour, -3*time.Second)
+	d := pick(rt, "time", time.Microsecond, 1500*time.Microsecond, 5*time.Second, 5*time.Second, 20*time.Second,
+		20*time.Second, time.Minute, 2*time.Hour, 8*24*time.Hour, -3*time.Second)
 	m.reference.Advance(d)
 	m.subject.Advance(d)
 	m.polled = nil
