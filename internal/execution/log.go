@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -85,11 +86,11 @@ func DecodeStatusEntry(data []byte) (StatusEntry, error) {
 	}
 	e := StatusEntry{Status: status}
 	for i, n := range []*int64{&e.Attempt, &e.Version, &e.AvailableAt, &e.WaitUntil} {
-		v, err := strconv.ParseInt(fields[i+1], 10, 64)
-		if err != nil || v < 0 {
+		v, err := parseUint(fields[i+1])
+		if err != nil || v > MaxInteger {
 			return StatusEntry{}, fmt.Errorf("status entry: field %d is not a number", i+1)
 		}
-		*n = v
+		*n = int64(v)
 	}
 	if wait != "" {
 		e.Wait = []byte(wait)
@@ -137,21 +138,20 @@ func (b ChunkBatch) Size() int {
 
 // DecodeChunkBatch unpacks a batch. The chunks alias data.
 func DecodeChunkBatch(data []byte) (ChunkBatch, error) {
-	line, _, ok := strings.Cut(string(data), "\n")
-	fields := strings.Split(line, " ")
+	header, rest, ok := bytes.Cut(data, []byte("\n"))
+	fields := strings.SplitN(string(header), " ", MaxBatchChunks+3)
 	if !ok || len(fields) < 3 || len(fields) > MaxBatchChunks+2 {
 		return ChunkBatch{}, fmt.Errorf("chunk batch: malformed header")
 	}
 	numbers := make([]int64, len(fields))
 	for i, f := range fields {
-		n, err := strconv.ParseInt(f, 10, 64)
-		if err != nil || n < 0 {
+		n, err := parseUint(f)
+		if err != nil || n > MaxInteger {
 			return ChunkBatch{}, fmt.Errorf("chunk batch: field %d is not a number", i)
 		}
-		numbers[i] = n
+		numbers[i] = int64(n)
 	}
 	b := ChunkBatch{Attempt: numbers[0], First: numbers[1], Chunks: make([][]byte, 0, len(numbers)-2)}
-	rest := data[len(line)+1:]
 	for _, n := range numbers[2:] {
 		if n > int64(len(rest)) {
 			return ChunkBatch{}, fmt.Errorf("chunk batch: cut short")

@@ -88,6 +88,10 @@ func (c Control) check() error {
 		return fmt.Errorf("lease does not fit status %s", c.Status)
 	case waiting != (c.WaitSequence != 0):
 		return fmt.Errorf("wait does not fit status %s", c.Status)
+	case !waiting && c.WaitUntil != 0:
+		return fmt.Errorf("a wait's deadline does not fit status %s", c.Status)
+	case c.CanceledAt != 0 && !running && c.Status != Canceled, c.Status == Canceled && c.CanceledAt == 0:
+		return fmt.Errorf("cancellation does not fit status %s", c.Status)
 	case c.Status != Queued && c.AvailableAt != 0:
 		return fmt.Errorf("availability does not fit status %s", c.Status)
 	}
