@@ -88,14 +88,15 @@ type Store interface {
 	// Check proves that the store can do its work, by running a real script on every partition.
 	Check(ctx context.Context) error
 
-	// Close releases what the store holds. Blocked calls return at once.
+	// Close releases what the store holds. Blocked calls return at once, and they and later ones with CodeUnavailable, but
+	// for a read of a tail, which may come back empty. It may be called again.
 	Close() error
 }
 
 // Tail is a blocking reader of event logs. One goroutine reads at a time; Wake may be called by any.
 type Tail interface {
 	// Read returns the entries after the given positions as soon as there are some, and nothing when wait has passed,
-	// when Wake was called since the last Read returned, or when ctx ends. An error may be the fault of one log that can't be
+	// when Wake was called since the last Read returned, or when ctx ends. A wait of 0 only looks. An error may be the fault of one log that can't be
 	// read: the caller finds it by reading fewer at a time.
 	Read(ctx context.Context, logs []Position, wait time.Duration) ([]Entries, error)
 	Wake()

@@ -19,8 +19,13 @@ import (
 // batch of claims, the ids of log entries (but not their order), and when a mark of being watched is renewed (but not that
 // it holds).
 func Model(t *testing.T, newReference, newSubject Factory) {
+	rapid.Check(t, property(t, newReference, newSubject))
+}
+
+// property is one random run.
+func property(t testing.TB, newReference, newSubject Factory) func(*rapid.T) {
 	limits := store.Limits{ProgressEvents: 3, HistoryChunks: 6, HistoryBytes: 60}
-	rapid.Check(t, func(rt *rapid.T) {
+	return func(rt *rapid.T) {
 		tb := scopedTB{t, rt}
 		m := &model{T: rt, ctx: t.Context(), reference: newReference(tb, limits), subject: newSubject(tb, limits),
 			seen: map[string]execution.Control{}, held: map[string]execution.Control{}, chunks: map[string]int64{}}
@@ -30,7 +35,7 @@ func Model(t *testing.T, newReference, newSubject Factory) {
 			m.submit(rt)
 			rt.Repeat(m.actions())
 		}
-	})
+	}
 }
 
 // actions lists what may happen; what moves an execution along stands more than once.
