@@ -32,7 +32,8 @@ const (
 // Violation is one rule of a schema that a value breaks.
 type Violation struct {
 	Pointer string // RFC 6901, from the root of the value
-	Message string // names the rule, never the whole value
+	Rule    string // keyword of the schema, for programs
+	Message string // what must be, for people; never the whole value
 }
 
 // Error is an error of a known kind. Message may be shown to clients; the wrapped error never is.

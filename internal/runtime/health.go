@@ -58,6 +58,7 @@ type Counts struct {
 	Nonterminal         int64 // of all revisions
 	RevisionNonterminal int64
 	RevisionRunnable    int64 // queued, delayed included
+	RevisionDelayed     int64 // of those, not yet due
 	LeaseExpiry         int64 // running, of all deployments, by the lease index
 }
 
@@ -190,7 +191,7 @@ func countsOf(rev store.Revision, counts store.Counts) *Counts {
 		}
 		out.Nonterminal += c.Nonterminal
 		if c.Revision == rev {
-			out.RevisionNonterminal, out.RevisionRunnable = c.Nonterminal, c.Ready+c.Delayed
+			out.RevisionNonterminal, out.RevisionRunnable, out.RevisionDelayed = c.Nonterminal, c.Ready+c.Delayed, c.Delayed
 		}
 	}
 	return out

@@ -157,6 +157,7 @@ func (h *Hub) Subscribe(ctx context.Context, r Request) (*Viewer, error) {
 	if cursor != nil && cursor.End && rec.Control.Status.Terminal() && cursor.Epoch == rec.Control.LogEpoch {
 		return nil, ErrNothingMore
 	}
+	v.of = rec.Control.Deployment
 	v.open(cursor, rec)
 	h.p.Metrics.Viewers(1)
 	return v, nil

@@ -19,6 +19,7 @@ type Viewer struct {
 	hub   *Hub
 	id    string
 	scope store.Scope
+	of    string // the deployment
 
 	queue []Event // to be handed out before anything else; shared with other viewers
 	trail trail   // where the viewer stands after the queue
@@ -57,6 +58,9 @@ func (v *Viewer) Next(ctx context.Context) (Event, error) {
 	}
 	return nil, io.EOF
 }
+
+// Deployment is the one of the execution.
+func (v *Viewer) Deployment() string { return v.of }
 
 // Close ends the viewer. It may be called more than once.
 func (v *Viewer) Close() {

@@ -1,0 +1,74 @@
+package httpapi
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/windrow-run/windrow/internal/httpapi/route"
+	"github.com/windrow-run/windrow/internal/runtime"
+	"github.com/windrow-run/windrow/internal/stream"
+)
+
+// Metrics are told what only this floor knows.
+type Metrics interface {
+	// HTTPRequest is one finished request.
+	HTTPRequest(route, method string, status int, elapsed time.Duration)
+	// ViewerOpened and ViewerClosed are the beginning and the end of a stream.
+	ViewerOpened(deployment string)
+	ViewerClosed(deployment string)
+	// StreamEvent is one event that a viewer was sent.
+	StreamEvent(kind string)
+}
+
+// Params are what the HTTP floor stands on, and its limits. Each limit must be set.
+type Params struct {
+	Runtime *runtime.Runtime
+	Hub     *stream.Hub
+	Logger  *slog.Logger
+	Metrics Metrics
+	// Scrape answers GET /metrics.
+	Scrape http.Handler
+	// Contract is the document at /openapi.yaml.
+	Contract string
+	// Version and StoreKind are shown by /status.
+	Version   string
+	StoreKind string
+
+	BodyBytes   int64         // of a request's body
+	HeaderBytes int           // of a request's target and headers
+	JSONDepth   int           // of objects and arrays nested in an input
+	BodyTimeout time.Duration // for a whole body to arrive
+	SendTimeout time.Duration // for a viewer to take an event
+	Reconnect   time.Duration // after which a viewer that was cut off comes back, about
+}
+
+func (p Params) validate() error {
+	switch {
+	case p.Runtime == nil, p.Hub == nil, p.Logger == nil, p.Metrics == nil, p.Scrape == nil:
+		return errors.New("httpapi: a part is missing")
+	case p.BodyBytes <= 0, p.HeaderBytes <= 0, p.JSONDepth <= 0, p.BodyTimeout <= 0, p.SendTimeout <= 0, p.Reconnect <= 0:
+		return errors.New("httpapi: a limit is not set")
+	}
+	return nil
+}
+
+// api answers the operations of the contract.
+type api struct {
+	Params
+	limits bodyLimits
+}
+
+var _ route.ServerInterface = (*api)(nil)
+
+// New returns the handler of all routes of the contract.
+func New(p Params) (http.Handler, error) {
+	if err := p.validate(); err != nil {
+		return nil, err
+	}
+	// The limit of depth is for what a client nests in its input; the body around it is one level more.
+	a := &api{Params: p, limits: bodyLimits{bytes: p.BodyBytes, depth: p.JSONDepth + 1, timeout: p.BodyTimeout}}
+	router := newRouter(p.Logger, p.Metrics.HTTPRequest, p.HeaderBytes)
+	return route.HandlerWithOptions(a, route.ChiServerOptions{BaseRouter: router, ErrorHandlerFunc: invalidParameter}), nil
+}

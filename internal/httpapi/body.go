@@ -1,0 +1,107 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/windrow-run/windrow/api/contract"
+	"github.com/windrow-run/windrow/internal/httpapi/problem"
+	"github.com/windrow-run/windrow/internal/strictjson"
+)
+
+// bodyLimits bounds what is read of a request.
+type bodyLimits struct {
+	bytes   int64         // of the body as it arrives
+	depth   int           // of objects and arrays in the body
+	timeout time.Duration // for the whole body to arrive
+}
+
+// readBody returns the body of a request as compact strict JSON, or nil where the request has none. It reads no more than
+// the limit, whether or not the client has said how much there is.
+func readBody(w http.ResponseWriter, r *http.Request, limits bodyLimits) ([]byte, *problem.Problem) {
+	if r.ContentLength == 0 {
+		return nil, nil
+	}
+	if refused := checkMediaType(r.Header); refused != nil {
+		return nil, refused
+	}
+	if r.ContentLength > limits.bytes {
+		return nil, bodyTooLarge(limits.bytes)
+	}
+	raw, err := readAll(w, r, limits)
+	if err != nil {
+		return nil, readProblem(err, limits)
+	}
+	if len(raw) == 0 {
+		return nil, nil // a chunked body without a chunk
+	}
+	body, err := strictjson.Compact(raw, strictjson.Limits{Depth: limits.depth})
+	if err != nil {
+		return nil, jsonProblem(err)
+	}
+	return body, nil
+}
+
+// readAll reads the whole body before the timeout. The deadline is lifted afterwards: it would otherwise end the
+// background read by which the server learns that a client has gone.
+func readAll(w http.ResponseWriter, r *http.Request, limits bodyLimits) ([]byte, error) {
+	controller := http.NewResponseController(w)
+	if limits.timeout > 0 {
+		if err := controller.SetReadDeadline(time.Now().Add(limits.timeout)); err != nil {
+			return nil, err
+		}
+		defer func() { _ = controller.SetReadDeadline(time.Time{}) }()
+	}
+	return io.ReadAll(http.MaxBytesReader(w, r.Body, limits.bytes))
+}
+
+func readProblem(err error, limits bodyLimits) *problem.Problem {
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return bodyTooLarge(limits.bytes)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return problem.New(contract.ProblemCodeRequestTimeout, "The body must arrive within %s.", limits.timeout)
+	default:
+		return problem.New(contract.ProblemCodeInvalidRequest, "The body could not be read to its end.")
+	}
+}
+
+func bodyTooLarge(limit int64) *problem.Problem {
+	return problem.New(contract.ProblemCodeTooLarge, "The body must have at most %d bytes.", limit).WithLimit(limit)
+}
+
+// checkMediaType refuses a body that is not plain JSON in UTF-8.
+func checkMediaType(header http.Header) *problem.Problem {
+	if encoding := header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return problem.New(contract.ProblemCodeUnsupportedMediaType, "The body must have no content encoding.")
+	}
+	mediaType, parameters, err := mime.ParseMediaType(header.Get("Content-Type"))
+	if err != nil || mediaType != "application/json" {
+		return problem.New(contract.ProblemCodeUnsupportedMediaType, "The body must be of the media type application/json.")
+	}
+	if charset, ok := parameters["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
+		return problem.New(contract.ProblemCodeUnsupportedMediaType, "The body must be in UTF-8.")
+	}
+	return nil
+}
+
+// jsonProblem says which rule of strict JSON a body breaks, and where.
+func jsonProblem(err error) *problem.Problem {
+	var strict *strictjson.Error
+	if !errors.As(err, &strict) {
+		return problem.New(contract.ProblemCodeInvalidJSON, "")
+	}
+	rule := strict.Code.Rule()
+	return problem.New(contract.ProblemCodeInvalidJSON, "%s", rule).WithErrors(contract.ProblemError{
+		Pointer: strict.Pointer,
+		Rule:    string(strict.Code),
+		Message: rule,
+		Offset:  &strict.Offset,
+	})
+}

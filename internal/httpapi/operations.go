@@ -1,0 +1,112 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/windrow-run/windrow/api/contract"
+	"github.com/windrow-run/windrow/internal/runtime"
+)
+
+// GetLiveness implements [route.ServerInterface]. That the process answers is all there is to say: a loop that fails is
+// started again by its supervisor, and a store that fails must not have processes killed.
+func (a *api) GetLiveness(w http.ResponseWriter, _ *http.Request) {
+	answerJSON(w, contract.Health{Status: contract.StateOk})
+}
+
+// GetReadiness implements [route.ServerInterface].
+func (a *api) GetReadiness(w http.ResponseWriter, r *http.Request) {
+	if err := a.Runtime.Ready(r.Context()); err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	answerJSON(w, contract.Health{Status: contract.StateOk})
+}
+
+// GetMetrics implements [route.ServerInterface].
+func (a *api) GetMetrics(w http.ResponseWriter, r *http.Request) { a.Scrape.ServeHTTP(w, r) }
+
+// GetContract implements [route.ServerInterface].
+func (a *api) GetContract(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/yaml")
+	_, _ = w.Write([]byte(a.Contract)) // the client has gone, and nobody else wants to know
+}
+
+// GetStatus implements [route.ServerInterface].
+func (a *api) GetStatus(w http.ResponseWriter, r *http.Request) {
+	h := a.Runtime.Health(r.Context())
+	reasons := reasonsOf(h)
+	status := contract.Status{
+		Status: stateOf(h, reasons), Reasons: reasons, Version: a.Version, CheckedAt: contract.Timestamp{Time: h.At},
+		Store: a.storeStatus(h.Store), Deployments: []contract.DeploymentStatus{}, OtherRevisions: []contract.RevisionStatus{},
+	}
+	for _, d := range h.Deployments {
+		status.Deployments = append(status.Deployments, deploymentStatus(d, h.Draining))
+	}
+	for _, o := range h.Others {
+		status.OtherRevisions = append(status.OtherRevisions, contract.RevisionStatus{
+			Deployment: o.Deployment, Revision: o.Revision, Nonterminal: o.Nonterminal, Served: o.Served,
+		})
+	}
+	answerJSON(w, status)
+}
+
+func stateOf(h runtime.Health, reasons []string) contract.State {
+	switch {
+	case h.Draining:
+		return contract.StateDraining
+	case len(reasons) > 0:
+		return contract.StateDegraded
+	}
+	return contract.StateOk
+}
+
+// reasonsOf says what is not as it should be.
+func reasonsOf(h runtime.Health) []string {
+	reasons := []string{}
+	if h.Draining {
+		reasons = append(reasons, "The process shuts down and takes no more work.")
+	}
+	if h.Store.Status != runtime.StoreOK {
+		reasons = append(reasons, fmt.Sprintf("The store has not answered as it should since %s (%s).",
+			h.Store.Since.UTC().Format(time.RFC3339), h.Store.Code))
+	}
+	if h.Store.Malformed > 0 {
+		reasons = append(reasons, fmt.Sprintf("%d stored executions can't be read and are listed for repair.", h.Store.Malformed))
+	}
+	for _, l := range h.Loops {
+		if !l.Running && !h.Draining {
+			reasons = append(reasons, fmt.Sprintf("The %s is down and about to be started again.", l.Name))
+		} else if l.ErrorStreak > 0 && h.Store.Status == runtime.StoreOK {
+			reasons = append(reasons, fmt.Sprintf("The %s has failed %d times in a row.", l.Name, l.ErrorStreak))
+		}
+	}
+	return reasons
+}
+
+func (a *api) storeStatus(s runtime.StoreHealth) contract.StoreStatus {
+	out := contract.StoreStatus{Kind: a.StoreKind, State: contract.StateOk}
+	if s.Status != runtime.StoreOK {
+		code, _ := codeOf(s.Code)
+		out.State, out.Error = contract.StateDegraded, &code
+	}
+	return out
+}
+
+func deploymentStatus(d runtime.DeploymentHealth, draining bool) contract.DeploymentStatus {
+	out := contract.DeploymentStatus{
+		Name: d.Name, Revision: d.Revision, Accepting: !draining, Slots: int64(d.Slots), ActiveExecutions: int64(d.Active),
+		Draining: int64(d.Draining), ErrorStreak: d.ErrorStreak,
+	}
+	if c := d.Counts; c != nil {
+		out.Counts = &contract.Counts{Nonterminal: c.Nonterminal, RevisionNonterminal: c.RevisionNonterminal,
+			RevisionRunnable: c.RevisionRunnable, RevisionDelayed: c.RevisionDelayed, LeaseExpiry: c.LeaseExpiry}
+	}
+	return out
+}
+
+func answerJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(encode(v)) // the client has gone, and nobody else wants to know
+}

@@ -1,0 +1,122 @@
+// Package problem makes and writes problem documents (RFC 9457), the form of every error that Windrow answers. The codes
+// are a closed set, and each has one status and one title; what a document says beyond them is fit for a client.
+package problem
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/windrow-run/windrow/api/contract"
+)
+
+// RequestIDHeader names the request; the name also ends up in the document's instance.
+const RequestIDHeader = "X-Request-Id"
+
+// MaxErrors is how many errors a document lists at most.
+const MaxErrors = 20
+
+// retryAfter is the seconds after which another try makes sense where a document says "not now".
+const retryAfter = 1
+
+// Problem is a document that is going to be written, or has been. The zero value is not a problem; [New] makes one.
+type Problem struct{ contract.Problem }
+
+// New returns the problem with a code, and a detail that says what is wrong with this request; no format is no detail.
+func New(code contract.ProblemCode, format string, args ...any) *Problem {
+	status, title := about(code)
+	return &Problem{contract.Problem{
+		Type:   "https://windrow.run/problems/" + string(code),
+		Title:  title,
+		Status: status,
+		Detail: fmt.Sprintf(format, args...),
+		Code:   code,
+	}}
+}
+
+// WithLimit adds the limit that was hit.
+func (p *Problem) WithLimit(limit int64) *Problem {
+	p.Limit = limit
+	return p
+}
+
+// WithErrors adds what is wrong, place by place, up to [MaxErrors] of them.
+func (p *Problem) WithErrors(errors ...contract.ProblemError) *Problem {
+	p.Errors = errors[:min(len(errors), MaxErrors)]
+	return p
+}
+
+// Write answers a request with the problem, in the place of whatever the handler would have written.
+func (p *Problem) Write(w http.ResponseWriter) {
+	document := p.Problem
+	if id := w.Header().Get(RequestIDHeader); id != "" {
+		document.Instance = "urn:windrow:request:" + id
+	}
+	body, err := contract.Encode(document)
+	if err != nil { // texts and numbers have no way to fail
+		panic(fmt.Sprintf("problem: %v", err))
+	}
+	header := w.Header()
+	header.Set("Content-Type", "application/problem+json")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	switch document.Status {
+	case http.StatusServiceUnavailable:
+		header.Set("Retry-After", strconv.Itoa(retryAfter))
+	case http.StatusUnsupportedMediaType:
+		header.Set("Accept-Post", "application/json")
+	}
+	w.WriteHeader(document.Status)
+	_, _ = w.Write(body) // the client has gone, and nobody else wants to know
+}
+
+// about returns what a code stands for. A code that is not of the contract is the server's own fault.
+func about(code contract.ProblemCode) (status int, title string) {
+	switch code {
+	case contract.ProblemCodeInvalidJSON:
+		return http.StatusBadRequest, "The body is not strict JSON"
+	case contract.ProblemCodeInvalidRequest:
+		return http.StatusBadRequest, "The request is not valid"
+	case contract.ProblemCodeInvalidIdempotencyKey:
+		return http.StatusBadRequest, "The Idempotency-Key is not valid"
+	case contract.ProblemCodeInvalidCursor:
+		return http.StatusBadRequest, "The cursor is not valid"
+	case contract.ProblemCodeNotFound:
+		return http.StatusNotFound, "There is no such execution"
+	case contract.ProblemCodeUnknownDeployment:
+		return http.StatusNotFound, "There is no such deployment"
+	case contract.ProblemCodeNoSuchRoute:
+		return http.StatusNotFound, "There is nothing at this path"
+	case contract.ProblemCodeMethodNotAllowed:
+		return http.StatusMethodNotAllowed, "The path does not have this method"
+	case contract.ProblemCodeRequestTimeout:
+		return http.StatusRequestTimeout, "The body did not arrive in time"
+	case contract.ProblemCodeNotWaiting:
+		return http.StatusConflict, "The execution does not wait for an answer"
+	case contract.ProblemCodeWaitMoved:
+		return http.StatusConflict, "The execution waits for another answer"
+	case contract.ProblemCodeTooLarge:
+		return http.StatusRequestEntityTooLarge, "The payload is too large"
+	case contract.ProblemCodeUnsupportedMediaType:
+		return http.StatusUnsupportedMediaType, "The body is not of a media type that is read here"
+	case contract.ProblemCodeInvalidInput:
+		return http.StatusUnprocessableEntity, "The input does not fit its schema"
+	case contract.ProblemCodeKeyReused:
+		return http.StatusUnprocessableEntity, "The Idempotency-Key is bound to another request"
+	case contract.ProblemCodeHeadersTooLarge:
+		return http.StatusRequestHeaderFieldsTooLarge, "The headers are too large"
+	case contract.ProblemCodeStoredStateInvalid:
+		return http.StatusInternalServerError, "What is stored can't be read"
+	case contract.ProblemCodeCapacityReached:
+		return http.StatusServiceUnavailable, "The deployment has as much unfinished work as it may"
+	case contract.ProblemCodeDraining:
+		return http.StatusServiceUnavailable, "The server shuts down"
+	case contract.ProblemCodeStoreUnavailable:
+		return http.StatusServiceUnavailable, "The store does not answer"
+	case contract.ProblemCodeStreamInterrupted:
+		return http.StatusServiceUnavailable, "The stream broke off"
+	case contract.ProblemCodeUnconfirmed:
+		return http.StatusServiceUnavailable, "The request may have been applied or not"
+	default:
+		return http.StatusInternalServerError, "The server failed"
+	}
+}

@@ -1,0 +1,56 @@
+package httpapi
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/windrow-run/windrow/api/contract"
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/httpapi/problem"
+)
+
+// refuse answers a request that could not be carried out. What is the server's own fault is logged; a client learns no
+// more than the code.
+func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	p := translated(err)
+	if p.Status == http.StatusInternalServerError {
+		a.Logger.LogAttrs(r.Context(), slog.LevelError, "a request failed", slog.String("code", string(p.Code)),
+			slog.String("request_id", w.Header().Get(problem.RequestIDHeader)), slog.Any("error", err))
+	}
+	p.Write(w)
+}
+
+// translated is the one place where errors of the domain become answers. Only the message of an [execution.Error] of a kind
+// that is meant for clients is repeated.
+func translated(err error) *problem.Problem {
+	code, ok := codeOf(execution.CodeOf(err))
+	var known *execution.Error
+	if !ok || !errors.As(err, &known) {
+		return problem.New(code, "")
+	}
+	p := problem.New(code, "%s", known.Message)
+	if known.Limit > 0 {
+		p.WithLimit(known.Limit)
+	}
+	for _, v := range known.Violations {
+		p.Errors = append(p.Errors, contract.ProblemError{Pointer: "/input" + v.Pointer, Rule: v.Rule, Message: v.Message})
+	}
+	return p.WithErrors(p.Errors...)
+}
+
+// codeOf maps a code of the domain to the contract's; false: its message is not for clients.
+func codeOf(code execution.Code) (contract.ProblemCode, bool) {
+	switch code {
+	case execution.CodeNotFound, execution.CodeUnknownDeployment, execution.CodeNotWaiting, execution.CodeWaitMoved,
+		execution.CodeKeyReused, execution.CodeInvalidInput, execution.CodeTooLarge, execution.CodeCapacity,
+		execution.CodeDraining, execution.CodeUnavailable, execution.CodeUnconfirmed:
+		return contract.ProblemCode(code), true
+	case execution.CodeCursorInvalid:
+		return contract.ProblemCodeInvalidCursor, true
+	case execution.CodeCorrupt:
+		return contract.ProblemCodeStoredStateInvalid, false
+	case execution.CodeLeaseLost, execution.CodeInvalidTransition, execution.CodeInternal:
+	}
+	return contract.ProblemCodeInternal, false
+}

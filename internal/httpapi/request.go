@@ -1,0 +1,163 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/windrow-run/windrow/api/contract"
+	"github.com/windrow-run/windrow/internal/httpapi/problem"
+	"github.com/windrow-run/windrow/internal/strictjson"
+)
+
+const (
+	maxSequence     = 1<<53 - 1
+	maxReasonLength = 1000 // characters
+)
+
+// submission is the body of a submission. The bytes of input are the client's.
+type submission struct {
+	input []byte
+}
+
+// answer is the body of a resume.
+type answer struct {
+	input    []byte
+	sequence int64 // 0: whichever wait is open
+}
+
+func parseSubmission(body []byte) (submission, *problem.Problem) {
+	members, refused := parseMembers(body, "input")
+	if refused != nil {
+		return submission{}, refused
+	}
+	input, refused := members.required("input")
+	return submission{input: input}, refused
+}
+
+func parseAnswer(body []byte) (answer, *problem.Problem) {
+	members, refused := parseMembers(body, "input", "sequence")
+	if refused != nil {
+		return answer{}, refused
+	}
+	input, refused := members.required("input")
+	if refused != nil {
+		return answer{}, refused
+	}
+	sequence, refused := members.sequence("sequence")
+	return answer{input: input, sequence: sequence}, refused
+}
+
+// parseCancellation returns the reason; no body is no reason.
+func parseCancellation(body []byte) (reason string, refused *problem.Problem) {
+	if body == nil {
+		return "", nil
+	}
+	members, refused := parseMembers(body, "reason")
+	if refused != nil {
+		return "", refused
+	}
+	return members.text("reason", maxReasonLength)
+}
+
+// members are the values of an object's members, as they stand in the body.
+type members map[string][]byte
+
+// parseMembers splits a body into its members. Those that are not known are refused by name: an option that is not
+// understood must not look as if it had been.
+func parseMembers(body []byte, known ...string) (members, *problem.Problem) {
+	if body == nil {
+		return nil, jsonProblem(&strictjson.Error{Code: strictjson.CodeEmpty})
+	}
+	fields, err := strictjson.Fields(body)
+	if err != nil {
+		return nil, jsonProblem(err)
+	}
+	found := members{}
+	var unknown []string
+	for _, field := range fields {
+		if slices.Contains(known, field.Name) {
+			found[field.Name] = field.Value
+		} else {
+			unknown = append(unknown, field.Name)
+		}
+	}
+	if len(unknown) > 0 {
+		return nil, unknownMembers(unknown)
+	}
+	return found, nil
+}
+
+func unknownMembers(names []string) *problem.Problem {
+	names = names[:min(len(names), problem.MaxErrors)]
+	quoted := make([]string, len(names))
+	errors := make([]contract.ProblemError, len(names))
+	for i, name := range names {
+		name = clip(name)
+		quoted[i] = strconv.Quote(name)
+		errors[i] = memberError(name, "unknown_member", "is not a known member")
+	}
+	detail := "The body has members that are not known: " + strings.Join(quoted, ", ") + "."
+	return problem.New(contract.ProblemCodeInvalidRequest, "%s", detail).WithErrors(errors...)
+}
+
+// clip bounds what an answer repeats of a client's name for something.
+func clip(name string) string {
+	const most = 100
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "..."
+}
+
+func memberError(name, rule, message string) contract.ProblemError {
+	escaped := strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	return contract.ProblemError{Pointer: "/" + escaped, Rule: rule, Message: message}
+}
+
+func invalidMember(name, rule, message string) *problem.Problem {
+	return problem.New(contract.ProblemCodeInvalidRequest, "The member %q %s.", name, message).
+		WithErrors(memberError(name, rule, message))
+}
+
+// required returns a member that may be any JSON, but must be there.
+func (m members) required(name string) ([]byte, *problem.Problem) {
+	value, ok := m[name]
+	if !ok {
+		missing := contract.ProblemError{Rule: "required", Message: fmt.Sprintf("must have the member %q", name)}
+		return nil, problem.New(contract.ProblemCodeInvalidRequest, "The body must have the member %q.", name).WithErrors(missing)
+	}
+	return value, nil
+}
+
+// sequence returns a member that is a whole number from 1 to 2^53-1, or 0 where it is not there.
+func (m members) sequence(name string) (int64, *problem.Problem) {
+	value, ok := m[name]
+	if !ok {
+		return 0, nil
+	}
+	number, err := strconv.ParseInt(string(value), 10, 64)
+	if err != nil || number < 1 || number > maxSequence {
+		return 0, invalidMember(name, "type", "must be a whole number from 1 to 9007199254740991")
+	}
+	return number, nil
+}
+
+// text returns a member that is a string of at most so many characters, or "" where it is not there.
+func (m members) text(name string, most int) (string, *problem.Problem) {
+	value, ok := m[name]
+	if !ok {
+		return "", nil
+	}
+	var text *string
+	if err := json.Unmarshal(value, &text); err != nil || text == nil {
+		return "", invalidMember(name, "type", "must be a string")
+	}
+	if utf8.RuneCountInString(*text) > most {
+		return "", invalidMember(name, "maxLength", fmt.Sprintf("must have at most %d characters", most)).WithLimit(int64(most))
+	}
+	return *text, nil
+}

@@ -1,0 +1,134 @@
+package httpapi
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/windrow-run/windrow/internal/httpapi/problem"
+)
+
+// refusal writes a problem as its code and what is wrong where.
+func refusal(p *problem.Problem) string {
+	if p == nil {
+		return ""
+	}
+	text := string(p.Code)
+	for _, e := range p.Errors {
+		text += " " + e.Pointer + ":" + e.Rule
+	}
+	return text
+}
+
+func TestParseSubmission(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ body, input, refused string }{
+		"any value":       {`{"input":{"b":1e400,"a":[]}}`, `{"b":1e400,"a":[]}`, ""},
+		"null":            {`{"input":null}`, "null", ""},
+		"escaped name":    {`{"\u0069nput":1}`, "1", ""},
+		"missing":         {`{}`, "", "invalid_request :required"},
+		"unknown":         {`{"input":1,"prio":2,"a/b~":3}`, "", "invalid_request /prio:unknown_member /a~1b~0:unknown_member"},
+		"unknown case":    {`{"Input":1}`, "", "invalid_request /Input:unknown_member"},
+		"not an object":   {`[1]`, "", "invalid_json :not_object"},
+		"null body":       {`null`, "", "invalid_json :not_object"},
+		"no body at all":  {"", "", "invalid_json :empty"},
+		"empty name":      {`{"":1}`, "", "invalid_request /:unknown_member"},
+		"answer's option": {`{"input":1,"sequence":2}`, "", "invalid_request /sequence:unknown_member"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var body []byte
+			if test.body != "" {
+				body = []byte(test.body)
+			}
+			got, refused := parseSubmission(body)
+			if string(got.input) != test.input || refusal(refused) != test.refused {
+				t.Errorf("%s, %q; want %s, %q", got.input, refusal(refused), test.input, test.refused)
+			}
+		})
+	}
+}
+
+// All unknown members are named, up to a bound, and a name is not repeated at any length.
+func TestUnknownMembersAreNamed(t *testing.T) {
+	t.Parallel()
+	_, refused := parseSubmission([]byte(`{"prio":1,"` + strings.Repeat("n", 5000) + `":2}`))
+	if !strings.Contains(refused.Detail, `"prio", "nnn`) || len(refused.Detail) > 300 || len(refused.Errors[1].Pointer) > 200 {
+		t.Errorf("refused with %+v", refused)
+	}
+	var many []string
+	for i := range 100 {
+		many = append(many, `"`+strings.Repeat("x", i+1)+`":1`)
+	}
+	_, refused = parseSubmission([]byte("{" + strings.Join(many, ",") + "}"))
+	if len(refused.Errors) != problem.MaxErrors {
+		t.Errorf("%d errors", len(refused.Errors))
+	}
+}
+
+func TestParseAnswer(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		body    string
+		want    answer
+		refused string
+	}{
+		"open wait":       {`{"input":{"approved":true}}`, answer{input: []byte(`{"approved":true}`)}, ""},
+		"named wait":      {`{"sequence":3,"input":1}`, answer{input: []byte("1"), sequence: 3}, ""},
+		"largest":         {`{"input":1,"sequence":9007199254740991}`, answer{input: []byte("1"), sequence: 9007199254740991}, ""},
+		"too large":       {`{"input":1,"sequence":9007199254740992}`, answer{input: []byte("1")}, "invalid_request /sequence:type"},
+		"zero":            {`{"input":1,"sequence":0}`, answer{input: []byte("1")}, "invalid_request /sequence:type"},
+		"negative":        {`{"input":1,"sequence":-1}`, answer{input: []byte("1")}, "invalid_request /sequence:type"},
+		"fraction":        {`{"input":1,"sequence":1.0}`, answer{input: []byte("1")}, "invalid_request /sequence:type"},
+		"beyond integers": {`{"input":1,"sequence":99999999999999999999}`, answer{input: []byte("1")}, "invalid_request /sequence:type"},
+		"text":            {`{"input":1,"sequence":"1"}`, answer{input: []byte("1")}, "invalid_request /sequence:type"},
+		"null":            {`{"input":1,"sequence":null}`, answer{input: []byte("1")}, "invalid_request /sequence:type"},
+		"missing":         {`{"sequence":1}`, answer{}, "invalid_request :required"},
+		"unknown":         {`{"input":1,"key":"k"}`, answer{}, "invalid_request /key:unknown_member"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, refused := parseAnswer([]byte(test.body))
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(answer{})); diff != "" {
+				t.Errorf("answer (-want +got):\n%s", diff)
+			}
+			if refusal(refused) != test.refused {
+				t.Errorf("refused with %q, want %q", refusal(refused), test.refused)
+			}
+		})
+	}
+}
+
+func TestParseCancellation(t *testing.T) {
+	t.Parallel()
+	longest := strings.Repeat("ü", maxReasonLength)
+	tests := map[string]struct{ body, reason, refused string }{
+		"no body":        {"", "", ""},
+		"no reason":      {`{}`, "", ""},
+		"reason":         {`{"reason":"caf\u00e9 \ud83d\ude00"}`, "café 😀", ""},
+		"longest":        {`{"reason":"` + longest + `"}`, longest, ""},
+		"longer":         {`{"reason":"` + longest + `x"}`, "", "invalid_request /reason:maxLength"},
+		"not text":       {`{"reason":1}`, "", "invalid_request /reason:type"},
+		"null":           {`{"reason":null}`, "", "invalid_request /reason:type"},
+		"unknown":        {`{"why":"x"}`, "", "invalid_request /why:unknown_member"},
+		"not an object":  {`"reason"`, "", "invalid_json :not_object"},
+		"input is not":   {`{"input":1}`, "", "invalid_request /input:unknown_member"},
+		"several faults": {`{"reason":1,"b":2}`, "", "invalid_request /b:unknown_member"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var body []byte
+			if test.body != "" {
+				body = []byte(test.body)
+			}
+			reason, refused := parseCancellation(body)
+			if reason != test.reason || refusal(refused) != test.refused {
+				t.Errorf("%q, %q; want %q, %q", reason, refusal(refused), test.reason, test.refused)
+			}
+		})
+	}
+}
