@@ -33,6 +33,9 @@ func (s Status) Valid() bool {
 // what a control keeps is in milliseconds.
 type Instant int64
 
+// Forever is later than every deadline.
+const Forever Instant = 1<<63 - 1
+
 // Millis is the instant in the milliseconds that controls keep.
 func (i Instant) Millis() int64 { return int64(i) / 1000 }
 

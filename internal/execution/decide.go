@@ -4,7 +4,9 @@ package execution
 // CodeLeaseLost for an owned command whose sender no longer owns the execution, CodeNotWaiting and CodeWaitMoved for an
 // answer, CodeInvalidTransition for the rest. A plan that changes nothing is no error.
 //
-// A caller that can't know the store's time passes the control's UpdatedAt: the store compares the deadline again.
+// A caller that can't know the store's time passes one at which the command is not refused for its deadline, and the
+// store compares again: 0 with an owned command, [Forever] with Recover and ExpireWait. No stamp of the control will do,
+// since the store's clock may have stepped back since.
 func Decide(c Control, cmd Command, now Instant) (Plan, error) {
 	switch cmd := cmd.(type) {
 	case Submit:

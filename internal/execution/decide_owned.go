@@ -1,5 +1,7 @@
 package execution
 
+import "strings"
+
 // decideOwned decides the commands that only the holder of the lease may give.
 func decideOwned(c Control, cmd Command, now Instant) (Plan, error) {
 	owned, ok := ownedOf(cmd)
@@ -54,6 +56,18 @@ func CheckOwner(c Control, o Ownership, now Instant) error {
 
 // OperationRecord is what a control keeps of the last owned operation: its token and where it led.
 func OperationRecord(token string, outcome Status) string { return token + ":" + statusCode(outcome) }
+
+// Repeated answers an owned operation that was applied before: the control as it stands, with the status that the operation
+// led to, so that a repeat ends as the first try would have, whatever happened since. False: it was not the last one applied.
+func (c Control) Repeated(operation string) (Control, bool) {
+	token, code, _ := strings.Cut(c.Operation, ":")
+	outcome, ok := statusOf(code)
+	if !ok || operation == "" || token != operation {
+		return Control{}, false
+	}
+	c.Status = outcome
+	return c, true
+}
 
 // planOwned is the policy. With a cancel pending every way out of running ends as canceled; a checkpoint and a report are
 // stored, and their sender learns of the cancel from the control it gets back.

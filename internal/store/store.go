@@ -46,7 +46,8 @@ type Store interface {
 
 	// Transition carries out an owned command on the execution that control describes, as its owner holds it. Outcomes:
 	// the control afterwards; CodeLeaseLost where the sender does not own it any more. A version that moved on (a cancel,
-	// say) is settled inside by deciding once more. With a cancel pending, the control afterwards tells.
+	// say) is settled inside by deciding once more. With a cancel pending, the control afterwards tells. A repeat is answered
+	// as [execution.Control.Repeated] says. A command that is not owned is CodeInvalidTransition.
 	Transition(ctx context.Context, control execution.Control, cmd execution.Command) (execution.Control, error)
 
 	// Beat renews leases and appends chunks, many executions in one exchange a partition. The replies stand in the order of
