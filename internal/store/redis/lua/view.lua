@@ -1,6 +1,6 @@
 -- What a client may see of an execution.
 
--- {control, progress, result, error, wait}; nil where one of them can't be read.
+-- {control, progress, result, error, wait}; nil where one of them is of another type. MGET takes such a key for none.
 local function view(c)
   local progress, got = {}, {false, false, false}
   if c.p > 0 then
@@ -10,7 +10,9 @@ local function view(c)
   if c.a > 0 or ENDED[c.s] then
     got = redis.call('MGET', key('r', c.id), key('e', c.id), key('w', c.id))
   end
-  if c.s == 'c' and not got[1] or c.s == 'f' and not got[2] or c.s == 'w' and not got[3] then return nil end
+  local shown = ({c = 'r', f = 'e', w = 'w'})[c.s]
+  local there = ({c = got[1], f = got[2], w = got[3]})[c.s]
+  if shown and not there and redis.call('EXISTS', key(shown, c.id)) == 1 then return nil end
   return {record(c), progress, got[1], got[2], got[3]}
 end
 
