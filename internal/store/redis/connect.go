@@ -192,5 +192,6 @@ func (s *Store) nodeOptions(ctx context.Context, key string) (*goredis.Options, 
 		return nil, fmt.Errorf("client of unknown kind %T", s.client)
 	}
 	o := *node.Options()
+	o.MaxRetries = -1 // it stands completed, as 0, which would become the default once more
 	return &o, nil
 }

@@ -20,6 +20,7 @@ type kit struct {
 	prefix string
 	rev    store.Revision
 	tokens int
+	server *redistest.Server // where the test has one of its own
 }
 
 // newKit opens a store in a namespace of its own on the shared server.

@@ -40,6 +40,7 @@ func New(c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	goredis.SetLogger(quiet{})
 	s := &Store{
 		config:  c,
 		keys:    newKeyspace(c.Prefix, c.Partitions),
@@ -52,6 +53,13 @@ func New(c Config) (*Store, error) {
 	s.ctx, s.close = context.WithCancel(context.Background())
 	return s, nil
 }
+
+// quiet keeps the client from writing to the standard error. It has one logger for the process, and whatever it says there
+// comes back as an error too.
+type quiet struct{}
+
+// Printf says nothing.
+func (quiet) Printf(context.Context, string, ...any) {}
 
 // usable is an error where ctx or the store has ended.
 func (s *Store) usable(ctx context.Context) error {
