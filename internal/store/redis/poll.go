@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"hash/fnv"
 	"time"
 
 	"github.com/windrow-run/windrow/internal/execution"
@@ -16,7 +17,8 @@ type round struct {
 	planOf  []int // plan of each want
 	longest time.Duration
 	counts  []int // what is still wanted of each revision
-	offset  int   // partition that is asked first
+	offset  int   // partition that is asked first: the same for a repeat, which so asks each for the same share
+	shared  bool  // there are several partitions: each remembers also that it gave nothing
 }
 
 // Poll implements [store.Store].
@@ -25,7 +27,8 @@ func (s *Store) Poll(ctx context.Context, r store.PollRequest) (store.Polled, er
 	if err != nil {
 		return store.Polled{}, err
 	}
-	rd.offset = randomPartition(s.config.Partitions)
+	rd.offset = int(fnv32(r.Token) % uint32(s.config.Partitions))
+	rd.shared = s.config.Partitions > 1
 	asked := make([]int, s.config.Partitions)
 	for i := range asked {
 		asked[i] = (rd.offset + i) % len(asked)
@@ -91,8 +94,8 @@ func (s *Store) pollRound(ctx context.Context, rd *round, asked []int, again boo
 // pack is the request for the i-th of n partitions: its share of all that is wanted.
 func (rd *round) pack(i, n int, again bool) []byte {
 	var p packer
-	p.array(7).text(rd.request.Worker).text(rd.request.Token)
-	p.number((rd.request.MaxBytes + int64(n) - 1) / int64(n)).flag(again)
+	p.array(8).text(rd.request.Worker).text(rd.request.Token)
+	p.number((rd.request.MaxBytes + int64(n) - 1) / int64(n)).flag(again).flag(rd.shared)
 	p.array(3 * len(rd.counts))
 	for w, want := range rd.request.Revisions {
 		p.text(queueName(want.Revision)).number(portion(rd.counts[w], i, n)).number(int64(rd.planOf[w]))
@@ -149,6 +152,12 @@ func (rd *round) claimed(c execution.Control) {
 			return
 		}
 	}
+}
+
+func fnv32(s string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(s))
+	return h.Sum32()
 }
 
 // millis rounds up, as plans do, so that nothing ends early.

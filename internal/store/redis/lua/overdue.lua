@@ -65,6 +65,16 @@ local function waits()
   return out
 end
 
-redis.pcall('ZREMRANGEBYSCORE', anchor .. 'served', '-inf', text(ms - TERMINAL_TTL))
+-- Forgets revisions that nobody has served for as long as an ended execution is kept, and of which nothing is left.
+local function prune()
+  local old = redis.pcall('ZRANGEBYSCORE', anchor .. 'served', '-inf', text(ms - TERMINAL_TTL), 'LIMIT', '0', '100')
+  if failed(old) then return end
+  for _, q in ipairs(old) do
+    local held = redis.pcall('HEXISTS', anchor .. 'capacity', q)
+    if held == 0 then leave('served', q) end
+  end
+end
+
+prune()
 local running, waiting, ended = leases(), waits(), due('retention', 0, ended_limit)
 return {cmsgpack.pack({us, malformed, foreign_leases, foreign_waits, more}), running, waiting, ended}

@@ -1,7 +1,7 @@
 -- poll hands out due work of the revisions that a process runs, and tells what lies ahead.
 --
 -- KEYS  [1] anchor of the partition
--- ARGV  [1] packed {worker, token, payload bytes at most or 0, continued: 0 or 1,
+-- ARGV  [1] packed {worker, token, payload bytes at most or 0, continued: 0 or 1, shared: 0 or 1,
 --           {queue, count, index of its plan, ...}, {plan, ...}, longest lease in ms}
 --           count: -1 nothing, 0 tell only whether there is some
 -- Reply {packed {now, next due or 0, more, left, overdue, malformed},
@@ -10,9 +10,10 @@
 --       for
 --
 -- Invariants 3, 4, 11: a claim is handed out once. The ids of a worker's batch stand under its token for a lease, so that a
--- repeat hands out the same claims at no cost to a budget. A continued poll adds to the batch of its token. At most
+-- repeat hands out the same claims at no cost to a budget. A continued poll adds to the batch of its token. Of
+-- a shared one, which asks several partitions, each remembers also that it gave nothing. At most
 -- 100 members are moved or looked at. What can't be read leaves the index, what this release does not know stays.
-local worker, token, max, continued, wants, packed, lease = unpack(cmsgpack.unpack(ARGV[1]))
+local worker, token, max, continued, shared, wants, packed, lease = unpack(cmsgpack.unpack(ARGV[1]))
 local out, batch = {false}, {token, 0, 0}
 local bytes, looked, moved, more, left, malformed, soonest = 0, 0, 0, 0, 0, 0, 0
 local BOUND = 100
@@ -168,7 +169,7 @@ if not replay() then
   for i = 1, #wants, 3 do
     if wants[i + 1] >= 0 then serve(wants[i], wants[i + 1], plans[wants[i + 2]]) end
   end
-  if #out > 1 then remember() end
+  if #out > 1 or shared == 1 and lease > 0 then remember() end
 end
 present()
 out[1] = cmsgpack.pack({us, soonest, more, left, overdue(), malformed})
