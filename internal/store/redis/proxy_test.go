@@ -20,7 +20,8 @@ type proxy struct {
 	t        testing.TB
 	listener net.Listener
 	server   string
-	lose     atomic.Bool // the next reply is lost, and its connection with it
+	lose     atomic.Bool  // the next reply is lost, and its connection with it
+	skip     atomic.Int64 // but for so many that come before it
 	lost     atomic.Int64
 	work     sync.WaitGroup
 }
@@ -76,7 +77,9 @@ func (p *proxy) replies(client, server net.Conn) {
 		if err != nil {
 			return
 		}
-		if p.lose.CompareAndSwap(true, false) {
+		if p.lose.Load() && p.skip.Add(-1) < 0 {
+			p.lose.Store(false)
+			p.skip.Store(0)
 			p.lost.Add(1)
 			return
 		}
