@@ -64,3 +64,38 @@ func TestCost(t *testing.T) {
 		}
 	})
 }
+
+// TestBytes holds what the most frequent operations send and receive, but for their payloads, against what they may.
+func TestBytes(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t)
+	k := openKit(t, redis.Config{URL: p.url(), Prefix: redistest.Prefix(t)})
+	k.ok(k.store.TellScripts(t.Context()))
+	id := func() string { return execution.NewLogEpoch(execution.Instant(1e15)) + "abcdefghi" } // 22 characters
+	var c execution.Control
+	cost := func(name string, most int64, f func()) {
+		t.Helper()
+		before := p.bytes.Load()
+		f()
+		used := p.bytes.Load() - before
+		t.Logf("%-12s %d bytes", name, used)
+		if used > most {
+			t.Errorf("%s took %d bytes, at most %d", name, used, most)
+		}
+	}
+	cost("submit", 600, func() { k.submit() })
+	cost("claim", 700, func() {
+		out, err := k.store.Poll(t.Context(), store.PollRequest{Worker: id(), Token: id(), Revisions: []store.Want{{Revision: k.rev, Count: 1, Lease: lease}}})
+		k.ok(err)
+		c = out.Claimed[0].Control
+	})
+	k.stream(c, chunks(1, 0, "x"))
+	cost("chunk", 330, func() { k.stream(c, chunks(1, 1, "x")) })
+	cost("heartbeat", 310, func() {
+		_, err := k.store.Beat(t.Context(), []store.Beat{{ID: c.ID, Ownership: owner(c), Lease: lease}})
+		k.ok(err)
+	})
+	cost("checkpoint", 600, func() { c = k.checkpoint(c) })
+	cost("complete", 700, func() { k.complete(c) })
+	cost("idle poll", 450, func() { k.poll(1) })
+}

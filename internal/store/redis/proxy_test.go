@@ -23,6 +23,7 @@ type proxy struct {
 	lose     atomic.Bool  // the next reply is lost, and its connection with it
 	skip     atomic.Int64 // but for so many that come before it
 	lost     atomic.Int64
+	bytes    atomic.Int64 // that went through, both ways
 	work     sync.WaitGroup
 }
 
@@ -59,7 +60,7 @@ func (p *proxy) accept() {
 			return
 		}
 		p.work.Go(func() {
-			_, _ = io.Copy(server, client)
+			_, _ = io.Copy(io.MultiWriter(p, server), client)
 			_ = server.Close()
 		})
 		p.work.Go(func() {
@@ -70,6 +71,12 @@ func (p *proxy) accept() {
 	}
 }
 
+// Write counts.
+func (p *proxy) Write(data []byte) (int, error) {
+	p.bytes.Add(int64(len(data)))
+	return len(data), nil
+}
+
 func (p *proxy) replies(client, server net.Conn) {
 	buffer := make([]byte, 1<<16)
 	for {
@@ -77,6 +84,7 @@ func (p *proxy) replies(client, server net.Conn) {
 		if err != nil {
 			return
 		}
+		p.bytes.Add(int64(n))
 		if p.lose.Load() && p.skip.Add(-1) < 0 {
 			p.lose.Store(false)
 			p.skip.Store(0)
