@@ -122,30 +122,25 @@ func (pg *page) expiries(r *reader) {
 
 // settle does the chores of a page and erases what is past its retention, in one exchange.
 func (s *Store) settle(ctx context.Context, partition int, pg page, m *store.Maintained) error {
+	if len(pg.chores)+len(pg.ended) == 0 {
+		return nil
+	}
 	calls := make([]call, 0, len(pg.chores)+1)
 	for _, c := range pg.chores {
 		calls = append(calls, s.applyCall(partition, c.id, c.plan))
 	}
-	if len(pg.ended) > 0 {
-		ids := make([]any, len(pg.ended))
-		for i, id := range pg.ended {
-			ids[i] = id
-		}
-		calls = append(calls, call{s.scripts.remove, s.keys.anchor(partition), ids})
+	ids := make([]any, len(pg.ended))
+	for i, id := range pg.ended {
+		ids[i] = id
 	}
-	if len(calls) == 0 {
-		return nil
-	}
+	calls = append(calls, call{s.scripts.remove, s.keys.anchor(partition), ids})
 	replies := s.exchange(ctx, calls...)
 	for i, c := range pg.chores {
 		if err := s.settled(c, replies[i], m); err != nil {
 			return err
 		}
 	}
-	if len(pg.ended) > 0 {
-		return removed(replies[len(replies)-1], m)
-	}
-	return nil
+	return removed(replies[len(replies)-1], m)
 }
 
 // settled counts what became of a chore. One whose guard did not hold was seen to by somebody else.

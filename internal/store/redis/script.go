@@ -29,27 +29,31 @@ type scripts struct {
 	attach, submit, find, poll, apply, beat, cancel, resume, read, controls, overdue, remove, counts, check script
 }
 
-// loadScripts puts the scripts together from the files under lua/. clock is the text of clock.lua.
+// loadScripts puts the scripts together from the files under lua/, each with the parts that it needs: the server makes them
+// anew on each run. clock is the text of clock.lua.
 func loadScripts(l store.Limits, clock string) scripts {
-	base := []string{bounds(l), clock, luaText("base")}
-	reads := append(base[:len(base):len(base)], luaText("control"), luaText("view"))
-	writes := append(base[:len(base):len(base)], luaText("control"), luaText("log"), luaText("index"), luaText("commit"), luaText("view"))
-	upkeep := append(base[:len(base):len(base)], luaText("control"), luaText("index"))
+	with := func(parts ...string) []string {
+		out := []string{bounds(l), clock, luaText("base")}
+		for _, name := range parts {
+			out = append(out, luaText(name))
+		}
+		return out
+	}
 	return scripts{
 		attach:   newScript("attach"),
-		submit:   newScript("submit", writes...),
-		find:     newScript("find", reads...),
-		poll:     newScript("poll", writes...),
-		apply:    newScript("apply", writes...),
-		beat:     newScript("beat", writes...),
-		cancel:   newScript("cancel", writes...),
-		resume:   newScript("resume", writes...),
-		read:     newScript("read", reads...),
-		controls: newScript("controls", reads...),
-		overdue:  newScript("overdue", upkeep...),
-		remove:   newScript("remove", upkeep...),
-		counts:   newScript("counts", base...),
-		check:    newScript("check", base...),
+		submit:   newScript("submit", with("control", "log", "index", "commit", "view")...),
+		find:     newScript("find", with("control", "view")...),
+		poll:     newScript("poll", with("control", "log", "index", "commit")...),
+		apply:    newScript("apply", with("control", "log", "index", "commit")...),
+		beat:     newScript("beat", with("control", "index")...),
+		cancel:   newScript("cancel", with("control", "log", "index", "commit", "view")...),
+		resume:   newScript("resume", with("control", "log", "index", "commit", "view")...),
+		read:     newScript("read", with("control", "view")...),
+		controls: newScript("controls", with("control", "view")...),
+		overdue:  newScript("overdue", with("control", "index")...),
+		remove:   newScript("remove", with("control", "index")...),
+		counts:   newScript("counts", with()...),
+		check:    newScript("check", with()...),
 	}
 }
 

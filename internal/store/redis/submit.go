@@ -21,6 +21,8 @@ func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitt
 	switch {
 	case !ok:
 		return store.Submitted{}, execution.Errorf(execution.CodeInvalidInput, "the id is not one that this store made")
+	case sub.Key.Value != "" && home != partitionOfKey(sub.Key, s.config.Partitions):
+		return store.Submitted{}, execution.Errorf(execution.CodeInvalidInput, "the id was not made for the idempotency key")
 	case sub.Deployment == "" || strings.Contains(sub.Deployment, "@"):
 		return store.Submitted{}, execution.Errorf(execution.CodeInvalidInput, "the name of the deployment is empty or has an @")
 	case sub.Revision == "":

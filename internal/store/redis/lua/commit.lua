@@ -10,10 +10,6 @@ local function plan(h, at)
   }
 end
 
-local function owned(c, worker, token, fence, margin)
-  return c.s == 'r' and c.w == worker and c.k == token and c.f == fence and ms < c.e - margin
-end
-
 -- Why the guard does not hold: 'lost', 'stale', 'moved'; nil where it does.
 local function refusal(c, p)
   if p.guard == OWNED then

@@ -127,3 +127,8 @@ local function save(c, n)
   first('HSET', key('c', n.id), unpack(sets))
   if #gone > 0 then redis.call('HDEL', key('c', n.id), unpack(gone)) end
 end
+
+-- Whether the lease is held by this worker's claim, with more than the margin left.
+local function owned(c, worker, token, fence, margin)
+  return c.s == 'r' and c.w == worker and c.k == token and c.f == fence and ms < c.e - margin
+end

@@ -128,3 +128,13 @@ local function reject(id, where)
   leave('delayed:' .. queue(c), id)
   if listed == 1 and not ENDED[raw[3] or ''] then free(c, counters(c)) end
 end
+
+-- Forgets revisions that nobody has served for as long as an ended execution is kept, and of which nothing is left.
+local function prune()
+  local old = redis.pcall('ZRANGEBYSCORE', anchor .. 'served', '-inf', text(ms - TERMINAL_TTL), 'LIMIT', '0', '100')
+  if failed(old) then return end
+  for _, q in ipairs(old) do
+    local held = redis.pcall('HEXISTS', anchor .. 'capacity', q)
+    if held == 0 then leave('served', q) end
+  end
+end

@@ -5,7 +5,7 @@
 -- Reply {packed {now, malformed, foreign leases, foreign waits, more: 0 or 1}, {id, control, ...},
 --       {id, control, wait, ...}, {id, ...}}
 --
--- Decides nothing. Members whose control is gone or tells otherwise are put right; malformed ones leave every index; those
+-- Decides nothing; with nothing to do it prunes the index of what is served. Members whose control is gone or tells otherwise are put right; malformed ones leave every index; those
 -- of a schema that this release does not know stay as they are. At most 100 of each.
 local lease_limit, lease_offset, wait_limit, wait_offset, ended_limit = unpack(cmsgpack.unpack(ARGV[1]))
 local malformed, foreign_leases, foreign_waits, more = 0, 0, 0, 0
@@ -65,16 +65,6 @@ local function waits()
   return out
 end
 
--- Forgets revisions that nobody has served for as long as an ended execution is kept, and of which nothing is left.
-local function prune()
-  local old = redis.pcall('ZRANGEBYSCORE', anchor .. 'served', '-inf', text(ms - TERMINAL_TTL), 'LIMIT', '0', '100')
-  if failed(old) then return end
-  for _, q in ipairs(old) do
-    local held = redis.pcall('HEXISTS', anchor .. 'capacity', q)
-    if held == 0 then leave('served', q) end
-  end
-end
-
-prune()
 local running, waiting, ended = leases(), waits(), due('retention', 0, ended_limit)
+if #running + #waiting + #ended == 0 then prune() end
 return {cmsgpack.pack({us, malformed, foreign_leases, foreign_waits, more}), running, waiting, ended}

@@ -1,4 +1,5 @@
--- remove erases ended executions whose retention is over, with everything that belongs to them.
+-- remove erases ended executions whose retention is over, with everything that belongs to them, and ends a pass of
+-- maintenance over a page: it prunes the index of what is served.
 --
 -- KEYS  [1] anchor of the partition
 -- ARGV  at most 100 ids
@@ -40,4 +41,5 @@ for _, id in ipairs(ARGV) do
     end
   end
 end
+prune()
 return cmsgpack.pack({removed, malformed, unknown})
