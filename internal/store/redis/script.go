@@ -1,0 +1,82 @@
+package redis
+
+import (
+	"crypto/sha1" // the name under which a server keeps a script, not a protection
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/windrow-run/windrow/internal/store"
+)
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+// backstop is how much longer than its retention an ended execution may stand, should maintenance not remove it.
+const backstop = 24 * time.Hour
+
+// script is one Lua script as the server knows it.
+type script struct {
+	name   string
+	source string
+	sha    string
+}
+
+// scripts are all that the store runs. Each file under lua/ says what it does.
+type scripts struct {
+	attach, submit, find, poll, apply, beat, cancel, resume, read, controls, overdue, remove, counts, check script
+}
+
+// loadScripts puts the scripts together from the files under lua/, each with the parts that it needs: the server makes them
+// anew on each run. clock is the text of clock.lua.
+func loadScripts(l store.Limits, clock string) scripts {
+	with := func(parts ...string) []string {
+		out := []string{bounds(l), clock, luaText("base")}
+		for _, name := range parts {
+			out = append(out, luaText(name))
+		}
+		return out
+	}
+	return scripts{
+		attach:   newScript("attach"),
+		submit:   newScript("submit", with("control", "log", "index", "commit", "view")...),
+		find:     newScript("find", with("control", "view")...),
+		poll:     newScript("poll", with("control", "log", "index", "commit")...),
+		apply:    newScript("apply", with("control", "log", "index", "commit")...),
+		beat:     newScript("beat", with("control", "index")...),
+		cancel:   newScript("cancel", with("control", "log", "index", "commit", "view")...),
+		resume:   newScript("resume", with("control", "log", "index", "commit", "view")...),
+		read:     newScript("read", with("control", "view")...),
+		controls: newScript("controls", with("control", "view")...),
+		overdue:  newScript("overdue", with("control", "index")...),
+		remove:   newScript("remove", with("control", "index")...),
+		counts:   newScript("counts", with()...),
+		check:    newScript("check", with()...),
+	}
+}
+
+func newScript(name string, parts ...string) script {
+	source := strings.Join(append(parts[:len(parts):len(parts)], luaText(name)), "\n")
+	sum := sha1.Sum([]byte(source))
+	return script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
+}
+
+// luaText is the text of a file under lua/.
+func luaText(name string) string {
+	text, err := luaFiles.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(fmt.Sprintf("script %s is not embedded: %v", name, err)) // can't happen in a binary that passed one test
+	}
+	return string(text)
+}
+
+// bounds are the limits as scripts see them. They are part of the text: they change with the configuration only, and so
+// cost no bytes of an exchange.
+func bounds(l store.Limits) string {
+	return fmt.Sprintf("local PROGRESS_EVENTS, HISTORY_CHUNKS, HISTORY_BYTES = %d, %d, %d\n"+
+		"local TERMINAL_TTL, STREAM_TTL, WATCH_TTL, BACKSTOP = %d, %d, %d, %d",
+		l.ProgressEvents, l.HistoryChunks, l.HistoryBytes, l.TerminalTTL.Milliseconds(), l.StreamTTL.Milliseconds(),
+		l.WatchTTL.Milliseconds(), (l.TerminalTTL + backstop).Milliseconds())
+}
