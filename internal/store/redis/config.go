@@ -1,0 +1,79 @@
+package redis
+
+import (
+	"fmt"
+	"log/slog"
+	"regexp"
+	"time"
+
+	"github.com/windrow-run/windrow/internal/store"
+)
+
+// Config says where the executions are kept and how. The zero value of a field but URL takes its default.
+type Config struct {
+	// URL of the server or servers; required. The forms: redis://[user:password@]host[:port][/database], unix:///socket,
+	// redis-sentinel://host[:port],.../master and redis+cluster://host[:port],...; with rediss for TLS.
+	URL string
+
+	// Prefix of all keys: a letter, then up to 63 letters, digits, "_", "-" or "."; default "windrow". One ACL pattern,
+	// "<prefix>:*", covers all keys and channels.
+	Prefix string
+
+	// Partitions of the namespace, 1 to 32; default 1. Fixed when the namespace is created.
+	Partitions int
+
+	// PoolSize bounds the connections for operations to a server; default 16. Tails and Listen have their own.
+	PoolSize int
+
+	DialTimeout time.Duration // for a connection; default 5 s
+	Timeout     time.Duration // for a reply, where the context says nothing sooner; default 5 s
+
+	Limits store.Limits
+
+	// Logger takes warnings about the server's settings; default: nothing is logged.
+	Logger *slog.Logger
+
+	// Observe, where it is not nil, is told of each exchange: the name of its script (of the first one in a pipeline), the
+	// number of exchanges and of commands in it, how long it took, and "ok" or the code of its failure.
+	Observe func(script string, exchanges, commands int, d time.Duration, outcome string)
+
+	clock string // text in place of lua/clock.lua; only tests set it
+}
+
+func (c Config) withDefaults() Config {
+	c.Prefix = orDefault(c.Prefix, "windrow")
+	c.Partitions = orDefault(c.Partitions, 1)
+	c.PoolSize = orDefault(c.PoolSize, 16)
+	c.DialTimeout = orDefault(c.DialTimeout, 5*time.Second)
+	c.Timeout = orDefault(c.Timeout, 5*time.Second)
+	c.Limits = c.Limits.WithDefaults()
+	c.clock = orDefault(c.clock, luaText("clock"))
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.URL == "":
+		return fmt.Errorf("the Redis URL is not set")
+	case !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`).MatchString(c.Prefix):
+		return fmt.Errorf("key prefix %q: must be a letter and up to 63 letters, digits, '_', '-' or '.'", c.Prefix)
+	case c.Partitions < 1 || c.Partitions > maxPartitions:
+		return fmt.Errorf("partitions: %d is not between 1 and %d", c.Partitions, maxPartitions)
+	case c.PoolSize < 1:
+		return fmt.Errorf("pool size: %d is below 1", c.PoolSize)
+	case c.DialTimeout < 0 || c.Timeout < 0:
+		return fmt.Errorf("a timeout is negative")
+	}
+	return nil
+}
+
+func orDefault[T comparable](v, d T) T {
+	var zero T
+	if v == zero {
+		return d
+	}
+	return v
+}

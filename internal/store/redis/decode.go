@@ -1,0 +1,191 @@
+package redis
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/store"
+)
+
+// reader walks a reply whose shape is known. The first value that does not fit is remembered, and makes all that follows
+// zero, so that callers check once.
+type reader struct {
+	items []any
+	at    int
+	err   error
+}
+
+// read begins with an array.
+func read(v any) *reader {
+	items, ok := v.([]any)
+	if !ok {
+		return &reader{err: fmt.Errorf("reply: %T in place of an array", v)}
+	}
+	return &reader{items: items}
+}
+
+// readPacked begins with an array that a script packed.
+func readPacked(v any) *reader {
+	data, ok := v.(string)
+	if !ok {
+		return &reader{err: fmt.Errorf("reply: %T in place of a packed value", v)}
+	}
+	value, err := unpack(data)
+	if err != nil {
+		return &reader{err: err}
+	}
+	return read(value)
+}
+
+func (r *reader) more() bool { return r.err == nil && r.at < len(r.items) }
+
+func (r *reader) next() any {
+	if r.err != nil {
+		return nil
+	}
+	if r.at >= len(r.items) {
+		r.err = fmt.Errorf("reply: cut short after %d values", len(r.items))
+		return nil
+	}
+	r.at++
+	return r.items[r.at-1]
+}
+
+func (r *reader) text() string {
+	v := r.next()
+	s, ok := v.(string)
+	if !ok && r.err == nil {
+		r.err = fmt.Errorf("reply: %T in place of text", v)
+	}
+	return s
+}
+
+// payload is opaque bytes; nil where there are none.
+func (r *reader) payload() []byte {
+	v := r.next()
+	if v == nil {
+		return nil
+	}
+	s, ok := v.(string)
+	if !ok && r.err == nil {
+		r.err = fmt.Errorf("reply: %T in place of a payload", v)
+	}
+	return []byte(s)
+}
+
+func (r *reader) number() int64 {
+	v := r.next()
+	n, ok := v.(int64)
+	if !ok && r.err == nil {
+		r.err = fmt.Errorf("reply: %T in place of a number", v)
+	}
+	return n
+}
+
+func (r *reader) instant() execution.Instant { return execution.Instant(r.number()) }
+
+func (r *reader) flag() bool { return r.number() == 1 }
+
+// list is an array within the reply.
+func (r *reader) list() *reader {
+	v := r.next()
+	if r.err != nil {
+		return &reader{err: r.err}
+	}
+	inner := read(v)
+	if inner.err != nil {
+		r.err = inner.err
+	}
+	return inner
+}
+
+// failed keeps the first error of a reader that was read on the way.
+func (r *reader) failed(inner *reader) {
+	if r.err == nil {
+		r.err = inner.err
+	}
+}
+
+// fault is the error for the caller.
+func (r *reader) fault() error {
+	if r.err == nil {
+		return nil
+	}
+	return corrupt(r.err)
+}
+
+// control reads a control that a script packed.
+func (r *reader) control() execution.Control {
+	data := r.text()
+	if r.err != nil {
+		return execution.Control{}
+	}
+	c, err := decodeControl(data)
+	if err != nil {
+		r.err = err
+	}
+	return c
+}
+
+func decodeControl(data string) (execution.Control, error) {
+	fields := readPacked(data)
+	var id string
+	pairs := make([]execution.Pair, 0, len(fields.items)/2)
+	for fields.more() {
+		name := fields.text()
+		value := decimal(fields.next())
+		if name == "id" {
+			id = value
+			continue
+		}
+		pairs = append(pairs, execution.Pair{Field: execution.Field(name), Value: value})
+	}
+	if fields.err != nil {
+		return execution.Control{}, fields.err
+	}
+	return execution.ParseRecord(id, pairs)
+}
+
+// decimal is a packed value as it is stored.
+func decimal(v any) string {
+	if n, ok := v.(int64); ok {
+		return strconv.FormatInt(n, 10)
+	}
+	s, _ := v.(string)
+	return s
+}
+
+// record reads a view, which says what clients may see.
+func (r *reader) record(now execution.Instant) store.Record {
+	v := r.list()
+	rec := store.Record{Now: now, Control: v.control()}
+	progress := v.list()
+	for progress.more() {
+		rec.Progress = append(rec.Progress, progress.payload())
+	}
+	rec.Result, rec.Error, rec.Wait = v.payload(), v.payload(), v.payload()
+	v.failed(progress)
+	r.failed(v)
+	return rec
+}
+
+// log reads entries as a stream returns them.
+func (r *reader) log() []execution.Entry {
+	var out []execution.Entry
+	list := r.list()
+	for list.more() {
+		e := list.list()
+		id, err := execution.ParseLogID(e.text())
+		fields := e.list()
+		entry := execution.Entry{ID: id, Kind: execution.EntryKind(fields.text()), Data: fields.payload()}
+		e.failed(fields)
+		if e.err == nil {
+			e.err = err
+		}
+		list.failed(e)
+		out = append(out, entry)
+	}
+	r.failed(list)
+	return out
+}

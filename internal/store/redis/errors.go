@@ -1,0 +1,90 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/windrow-run/windrow/internal/execution"
+)
+
+// passing reports whether a server refused something for a reason that passes, or that an operator sees to. The word that
+// says so begins the error, or stands inside a script's.
+func passing(text string) bool {
+	for word := range strings.FieldsSeq(text) {
+		switch strings.Trim(word, "-:") {
+		case "OOM", "LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "BUSY", "NOREPLICAS",
+			"MISCONF", "NOAUTH", "WRONGPASS", "NOPERM":
+			return true
+		}
+	}
+	return strings.Contains(text, "max number of clients") || strings.Contains(text, "non local key")
+}
+
+// translate maps whatever a client call returned to an [execution.Error]. Messages say nothing of what is inside.
+func translate(err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *execution.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	var reply goredis.Error
+	if !errors.As(err, &reply) {
+		return unavailable(err)
+	}
+	text := reply.Error()
+	if strings.Contains(text, "WRONGTYPE") {
+		return corrupt(err)
+	}
+	if passing(text) {
+		return unavailable(err)
+	}
+	return &execution.Error{Code: execution.CodeInternal, Message: "the store refused the operation", Err: err}
+}
+
+func unavailable(err error) error {
+	message := "the store did not answer"
+	switch {
+	case errors.Is(err, context.Canceled):
+		message = "the request ended before the store answered"
+	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
+		message = "the store did not answer in time"
+	case strings.Contains(err.Error(), "OOM"):
+		message = "the store has no room"
+	}
+	return &execution.Error{Code: execution.CodeUnavailable, Message: message, Err: err}
+}
+
+func isTimeout(err error) bool {
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout()
+}
+
+func corrupt(err error) error {
+	return &execution.Error{Code: execution.CodeCorrupt, Message: "what is stored can't be read", Err: err}
+}
+
+// refused maps the outcome of a script that wrote nothing.
+func refused(outcome string) error {
+	switch outcome {
+	case "missing":
+		return execution.Errorf(execution.CodeNotFound, "no such execution")
+	case "reused":
+		return execution.Errorf(execution.CodeKeyReused, "the idempotency key was used with another body")
+	case "malformed", "foreign", "payload", "progress", "range":
+		return corrupt(fmt.Errorf("script outcome %q", outcome))
+	}
+	return &execution.Error{Code: execution.CodeInternal, Message: "the store gave an unknown answer", Err: fmt.Errorf("script outcome %q", outcome)}
+}
+
+// isOutOfMemory reports whether the server refused a write for want of memory.
+func isOutOfMemory(err error) bool {
+	var reply goredis.Error
+	return errors.As(err, &reply) && strings.Contains(reply.Error(), "OOM")
+}

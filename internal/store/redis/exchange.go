@@ -1,0 +1,138 @@
+package redis
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/windrow-run/windrow/internal/execution"
+)
+
+// call is one run of a script on a partition.
+type call struct {
+	script script
+	anchor string // KEYS[1]
+	args   []any
+}
+
+// reply is what a call returned. The error is an [execution.Error].
+type reply struct {
+	value any
+	err   error
+}
+
+// once is a command that the client must not send again by itself, also on a cluster, where it would after an error of the
+// network: the first one may have been carried out.
+type once struct{ *goredis.Cmd }
+
+// NoRetry tells the client so.
+func (once) NoRetry() bool { return true }
+
+// Clone keeps the mark on a copy.
+func (c once) Clone() goredis.Cmder { return once{c.Cmd.Clone().(*goredis.Cmd)} }
+
+// command is the call by the script's digest, or by its text.
+func (c call) command(ctx context.Context, whole bool) once {
+	args := make([]any, 0, 4+len(c.args))
+	if whole {
+		args = append(args, "EVAL", c.script.source)
+	} else {
+		args = append(args, "EVALSHA", c.script.sha)
+	}
+	args = append(append(args, 1, c.anchor), c.args...)
+	return once{goredis.NewCmd(ctx, args...)}
+}
+
+// run makes one call.
+func (s *Store) run(ctx context.Context, sc script, partition int, args ...any) (any, error) {
+	replies := s.exchange(ctx, call{sc, s.keys.anchor(partition), args})
+	return replies[0].value, replies[0].err
+}
+
+// exchange makes calls, all in one exchange where they go to the same server. Those whose script the server did not know
+// have not run, and are made once more with its text.
+func (s *Store) exchange(ctx context.Context, calls ...call) []reply {
+	if err := s.usable(ctx); err != nil {
+		return failAll(len(calls), err)
+	}
+	replies := s.send(ctx, calls, func(int) bool { return false })
+	var unknown []int
+	for i, r := range replies {
+		if r.err != nil && strings.Contains(r.err.Error(), "NOSCRIPT") {
+			unknown = append(unknown, i)
+		}
+	}
+	if len(unknown) == 0 {
+		return replies
+	}
+	again := make([]call, len(unknown))
+	for i, at := range unknown {
+		again[i] = calls[at]
+	}
+	for i, r := range s.send(ctx, again, firstOf(again)) {
+		replies[unknown[i]] = r
+	}
+	return replies
+}
+
+// firstOf tells which calls are the first of their script on their partition: those carry its text, the rest its digest.
+func firstOf(calls []call) func(int) bool {
+	first := make([]bool, len(calls))
+	seen := map[[2]string]bool{}
+	for i, c := range calls {
+		k := [2]string{c.script.sha, c.anchor}
+		first[i] = !seen[k]
+		seen[k] = true
+	}
+	return func(i int) bool { return first[i] }
+}
+
+func failAll(n int, err error) []reply {
+	out := make([]reply, n)
+	for i := range out {
+		out[i].err = err
+	}
+	return out
+}
+
+// send sends the calls and waits for their replies.
+func (s *Store) send(ctx context.Context, calls []call, whole func(int) bool) []reply {
+	start := time.Now()
+	commands := make([]once, len(calls))
+	for i, c := range calls {
+		commands[i] = c.command(ctx, whole(i))
+	}
+	if len(calls) == 1 {
+		s.client.Process(ctx, commands[0])
+	} else {
+		pipe := s.client.Pipeline()
+		for _, c := range commands {
+			pipe.Process(ctx, c)
+		}
+		pipe.Exec(ctx) // its error is that of one of the commands
+	}
+	out := make([]reply, len(calls))
+	for i, c := range commands {
+		v, err := c.Result()
+		out[i] = reply{v, translate(err)}
+	}
+	s.observe(calls, out, time.Since(start))
+	return out
+}
+
+// observe reports an exchange, by the script of its first call and its first failure.
+func (s *Store) observe(calls []call, replies []reply, d time.Duration) {
+	if s.config.Observe == nil {
+		return
+	}
+	outcome := "ok"
+	for _, r := range replies {
+		if r.err != nil {
+			outcome = string(execution.CodeOf(r.err))
+			break
+		}
+	}
+	s.config.Observe(calls[0].script.name, 1, len(calls), d, outcome)
+}

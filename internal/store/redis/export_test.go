@@ -1,0 +1,29 @@
+package redis
+
+import "context"
+
+// StandingClock returns a configuration whose scripts read their time, in microseconds, from the key "<anchor>clock" of
+// their partition. Tests move it, and nothing else does.
+func StandingClock(c Config) Config {
+	c.clock = `
+local function clock()
+  local us = tonumber(redis.call('GET', KEYS[1] .. 'clock'))
+  return us, math.floor(us / 1000)
+end`
+	return c
+}
+
+// ClockKey is where the time of a partition stands.
+func (s *Store) ClockKey(partition int) string { return s.keys.anchor(partition) + "clock" }
+
+// TellScripts makes the servers know all scripts, so that no call needs a second exchange.
+func (s *Store) TellScripts(ctx context.Context) error {
+	sc := s.scripts
+	for _, one := range []script{sc.attach, sc.submit, sc.find, sc.poll, sc.apply, sc.beat, sc.cancel, sc.resume, sc.read,
+		sc.controls, sc.overdue, sc.remove, sc.counts, sc.check} {
+		if err := s.client.ScriptLoad(ctx, one.source).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package redis_test
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/windrow-run/windrow/internal/redistest"
+	"github.com/windrow-run/windrow/internal/store"
+	"github.com/windrow-run/windrow/internal/store/redis"
+)
+
+func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+
+// standing is a store in a namespace of its own whose clock stands still.
+func standing(t testing.TB, partitions int, limits store.Limits) (*redis.Store, *movable) {
+	prefix := redistest.Prefix(t)
+	c := redis.StandingClock(redis.Config{URL: redistest.URL(t), Prefix: prefix, Partitions: partitions, Limits: limits})
+	s, err := redis.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeStore(t, s) })
+	clock := &movable{t: t, store: s, client: redistest.Client(t), prefix: prefix}
+	clock.set(time.Now())
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s, clock
+}
+
+func closeStore(t testing.TB, s *redis.Store) {
+	if err := s.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+// movable is the clock of one namespace.
+type movable struct {
+	t      testing.TB
+	store  *redis.Store
+	client *goredis.Client
+	prefix string
+	now    int64 // microseconds
+}
+
+func (m *movable) set(to time.Time) {
+	m.now = to.UnixMicro()
+	m.write()
+}
+
+func (m *movable) write() {
+	m.t.Helper()
+	for p := range m.store.Partitions() {
+		if err := m.client.Set(m.ctx(), m.store.ClockKey(p), strconv.FormatInt(m.now, 10), 0).Err(); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+func (m *movable) ctx() context.Context { return context.Background() }
+
+// advance moves the clock, and with it the end of what has one of its own. The backstop of ended executions stays: it is a
+// day behind maintenance, which tests call when they like.
+func (m *movable) advance(d time.Duration) {
+	m.t.Helper()
+	m.now += d.Microseconds()
+	m.write()
+	for _, kind := range []string{":l:*", ":batch:*"} {
+		keys := m.client.Scan(m.ctx(), 0, m.prefix+":{*}"+kind, 1000).Iterator()
+		for keys.Next(m.ctx()) {
+			m.age(keys.Val(), d)
+		}
+		if err := keys.Err(); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+func (m *movable) age(key string, d time.Duration) {
+	m.t.Helper()
+	left, err := m.client.PTTL(m.ctx(), key).Result()
+	if err == nil && left > 0 {
+		err = m.client.PExpire(m.ctx(), key, left-d).Err()
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}

@@ -1,0 +1,30 @@
+-- What every script of a partition begins with.
+--
+-- KEYS[1] is the anchor of the partition, "<prefix>:{<tag>}:". No key of that very name exists: it routes the script to
+-- the partition's slot, and all other keys are built from it here, so that no script can reach another partition.
+local anchor = KEYS[1]
+local us, ms = clock()
+
+local function key(kind, id)
+  return anchor .. kind .. ':' .. id
+end
+
+-- Integers as text. Lua would write large ones with an exponent.
+local function text(n)
+  return string.format('%.0f', n)
+end
+
+-- Whether a reply of pcall is an error, and whether its text has the given word.
+local function failed(reply, word)
+  if type(reply) ~= 'table' or not reply.err then return false end
+  return not word or string.find(reply.err, word, 1, true) ~= nil
+end
+
+-- The first write of a script that must go on at maxmemory. Redis refuses there what may take memory, but only as long as
+-- the script has not written: a DEL of nothing counts as a write, and is always allowed. Any other error is raised.
+local function first(...)
+  local reply = redis.pcall(...)
+  if not failed(reply) then return reply end
+  if failed(reply, 'OOM') then redis.call('DEL', anchor .. 'none') end
+  return redis.call(...)
+end

@@ -1,0 +1,114 @@
+-- beat renews leases and appends chunks for many executions of a partition.
+--
+-- KEYS  [1] anchor of the partition
+-- ARGV  [1] packed {{id, worker, token, fence, margin, lease or 0, mode, trim}, ...}, at most 100
+--           mode: 0 no chunks, 1 append, 2 compare with what is there first
+--           trim: '' nothing, '?' the size of the log is not known, '1' keep the new entry only, else the first id to keep
+--       then one batch of chunks for each beat whose mode is not 0
+-- Reply packed {now, {outcome, version, lease until, canceled, log id or '', {id, chunks, bytes, ...}}, ...}
+--       outcome: 'ok', 'lost', 'malformed', or 'log' where the lease was renewed but the log takes no chunks. The last part
+--       tells what the log holds, where that was not known.
+--
+-- Invariants 3, 6: nothing is written under a lease that is over, and a batch of chunks once.
+local beats = cmsgpack.unpack(ARGV[1])
+local at = 1
+
+-- Attempt, number of the first chunk, and number of chunks of a packed batch, and its bytes.
+local function header(data)
+  local line = string.match(data, '^[^\n]*') or ''
+  local attempt, first_chunk, lengths = string.match(line, '^(%d+) (%d+)(.*)$')
+  if not attempt then return nil end
+  local _, chunks = string.gsub(lengths, ' ', '')
+  return tonumber(attempt), tonumber(first_chunk), chunks, #data - #line - 1
+end
+
+-- The entry of the batch, where an earlier try has appended it.
+local function appended(id, data)
+  local attempt, number = header(data)
+  local last = '+'
+  for _ = 1, 8 do
+    local page = redis.pcall('XREVRANGE', key('l', id), last, '-', 'COUNT', '16')
+    if failed(page) or #page == 0 then return nil end
+    for _, entry in ipairs(page) do
+      local a, f
+      if entry[2][1] == 'c' then a, f = header(entry[2][2]) end
+      if entry[2][2] == data then return entry[1] end
+      if a and (a < attempt or f < number) then return nil end
+    end
+    last = '(' .. page[#page][1]
+  end
+end
+
+-- How much each entry of the log counts for, newest last; what the bounds leave no room for is trimmed.
+local function sizes(id)
+  local out, keep, chunks, bytes = {}, nil, 0, 0
+  local log = redis.call('XRANGE', key('l', id), '-', '+')
+  for i = #log, 1, -1 do
+    if chunks >= HISTORY_CHUNKS or bytes >= HISTORY_BYTES then break end
+    local kind, data = log[i][2][1], log[i][2][2]
+    local a, _, n, size = nil, 0, 1, #data
+    if kind == 'c' then a, _, n, size = header(data) end
+    if kind == 'c' and not a then n, size = 1, #data end
+    chunks, bytes, keep = chunks + n, bytes + size, log[i][1]
+    table.insert(out, 1, {log[i][1], n, size})
+  end
+  if keep and keep ~= log[1][1] then redis.call('XTRIM', key('l', id), 'MINID', keep) end
+  return out
+end
+
+local function xadd(id, trim, data)
+  if trim == '1' then return 'XADD', key('l', id), 'MAXLEN', '1', '*', 'c', data end
+  if trim ~= '' and trim ~= '?' then return 'XADD', key('l', id), 'MINID', trim, '*', 'c', data end
+  return 'XADD', key('l', id), '*', 'c', data
+end
+
+-- Appends the batch; an id, or nil where the log takes none.
+local function add(id, trim, data)
+  local reply = redis.pcall(xadd(id, trim, data))
+  if failed(reply, 'OOM') then
+    redis.call('DEL', anchor .. 'none')
+    reply = redis.pcall(xadd(id, trim, data))
+  end
+  if not failed(reply) then return reply end
+end
+
+local function stream(c, mode, trim, data)
+  local id = mode == 2 and appended(c.id, data) or add(c.id, trim, data)
+  if not id then return 'log', '' end
+  if c.g == '' then first('HSET', key('c', c.id), 'g', text(math.max(ms, 1))) end
+  if trim == '?' then return 'ok', id, sizes(c.id) end
+  return 'ok', id
+end
+
+-- As much of a control as a beat needs.
+local function glance(id)
+  local raw = redis.pcall('HMGET', key('c', id), 's', 'w', 'k', 'f', 'e', 'v', 'x', 'g', 'z')
+  if failed(raw) then return nil, 'malformed' end
+  if not raw[1] then return nil, 'lost' end
+  local c = {id = id, s = raw[1], w = raw[2], k = raw[3], g = raw[8] or '', x = raw[7] and 1 or 0}
+  if c.s ~= 'r' then return nil, 'lost' end
+  c.f, c.e, c.v = integer(raw[4] or ''), integer(raw[5] or ''), integer(raw[6] or '')
+  if not (c.f and c.e and c.v) or raw[9] ~= text(SCHEMA) then return nil, 'malformed' end
+  return c
+end
+
+local function beat(b)
+  local id, worker, token, fence, margin, lease, mode, trim = unpack(b)
+  if mode > 0 then at = at + 1 end
+  local data = ARGV[at]
+  local c, why = glance(id)
+  if not c then return {why} end
+  if not owned(c, worker, token, fence, margin) then return {'lost'} end
+  if lease > 0 then
+    c.e = ms + lease
+    first('HSET', key('c', id), 'e', text(c.e))
+    enter('leases', c.e, id)
+  end
+  if mode == 0 then return {'ok', c.v, c.e, c.x, '', {}} end
+  local outcome, entry, held = stream(c, mode, trim, data)
+  return {outcome, c.v, c.e, c.x, entry, held or {}}
+end
+
+local out = {us}
+for i, b in ipairs(beats) do out[i + 1] = beat(b) end
+return cmsgpack.pack(out)

@@ -1,0 +1,89 @@
+-- Plans: their guard, and carrying them out as a whole. Nothing is written before everything that may refuse was asked.
+local OWNED, EXPIRED, WAIT, WAIT_EXPIRED = 1, 2, 3, 4
+
+-- A plan as the client packs it. Its payloads stand in ARGV from at on, then its progress.
+local function plan(h, at)
+  return {
+    guard = h[1], worker = h[2], token = h[3], fence = h[4], margin = h[5], operation = h[6], version = h[7],
+    sequence = h[8], status = h[9], drop = h[10] == 1, changes = h[11], writes = h[12], erases = h[13], events = h[14],
+    at = at,
+  }
+end
+
+local function owned(c, worker, token, fence, margin)
+  return c.s == 'r' and c.w == worker and c.k == token and c.f == fence and ms < c.e - margin
+end
+
+-- Why the guard does not hold: 'lost', 'stale', 'moved'; nil where it does.
+local function refusal(c, p)
+  if p.guard == OWNED then
+    if not owned(c, p.worker, p.token, p.fence, p.margin) then return 'lost' end
+    if c.v ~= p.version then return 'moved' end
+  elseif p.guard == EXPIRED then
+    if c.s ~= 'r' or c.f ~= p.fence or ms < c.e then return 'stale' end
+    if c.v ~= p.version then return 'moved' end
+  elseif p.guard == WAIT or p.guard == WAIT_EXPIRED then
+    if c.s ~= 'w' or c.q ~= p.sequence then return 'stale' end
+    if p.guard == WAIT_EXPIRED and (c.h == 0 or ms < c.h) then return 'stale' end
+  end
+end
+
+-- The control after the plan, and the counters where the plan frees a place; nil and why where it can't be carried out.
+local function prepare(c, p)
+  local n = applied(c, p.changes, p.status)
+  if not n then return nil, 'range' end
+  if p.events > 0 and not p.drop then
+    local kind = redis.call('TYPE', key('p', c.id)).ok
+    if kind ~= 'list' and kind ~= 'none' then return nil, 'progress' end
+  end
+  return n, ENDED[n.s] and counters(c) or nil
+end
+
+local function write_payloads(n, p)
+  for i, kind in ipairs(p.writes) do
+    if ENDED[n.s] then
+      redis.call('SET', key(kind, n.id), ARGV[p.at + i - 1], 'PX', text(BACKSTOP))
+    else
+      redis.call('SET', key(kind, n.id), ARGV[p.at + i - 1])
+    end
+  end
+  if #p.erases > 0 then
+    local keys = {}
+    for i, kind in ipairs(p.erases) do keys[i] = key(kind, n.id) end
+    redis.call('DEL', unpack(keys))
+  end
+end
+
+-- The plan's progress, as it stands in ARGV behind the payloads.
+local function events_of(p)
+  local events = {}
+  for i = 1, p.events do events[i] = ARGV[p.at + #p.writes + i - 1] end
+  return events
+end
+
+local function write_progress(n, p, events)
+  if p.drop then redis.call('DEL', key('p', n.id)) end
+  for i = 1, #events, 1000 do
+    local length = redis.call('RPUSH', key('p', n.id), unpack(events, i, math.min(i + 999, #events)))
+    if length > PROGRESS_EVENTS then redis.call('LTRIM', key('p', n.id), text(-PROGRESS_EVENTS), '-1') end
+  end
+end
+
+local function wait_of(p)
+  for i, kind in ipairs(p.writes) do
+    if kind == 'w' then return ARGV[p.at + i - 1] end
+  end
+end
+
+-- Carries the plan out; n and before come from prepare. Returns the ids of the log entries.
+local function commit(c, n, p, before)
+  local events = events_of(p)
+  local list = entries(c, n, events, wait_of(p))
+  if #list > 0 and n.g == '' then n.g = epoch(n) end
+  save(c, n)
+  write_payloads(n, p)
+  write_progress(n, p, events)
+  local ids = append(n, list)
+  reindex(c, n, before)
+  return ids
+end

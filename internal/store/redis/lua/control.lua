@@ -1,0 +1,129 @@
+-- Controls: reading, validating, changing and writing them, exactly as package execution does.
+--
+-- A control is a table from field code to value, numbers as numbers, with absent fields at their zero. Two fields are the
+-- store's own and never leave it: '#', the digest of the idempotency key, and '~', which says that values too long for a
+-- listpack stand in the hash m:<id>.
+local SCHEMA = 1
+local MAX = 9007199254740991
+local STATUS = {q = true, r = true, w = true, c = true, f = true, x = true}
+local ENDED = {c = true, f = true, x = true}
+local ABSENT = {
+  z = 0, v = 0, f = 0, a = 0, l = 0, n = 0, c = 0, bl = 0, bn = 0, bc = 0, e = 0, t = 0, x = 0, q = 0, h = 0, p = 0, m = 0,
+  b = 0, u = 0, d = '', r = '', o = '', w = '', k = '', y = '', g = '', ['#'] = '', ['~'] = '',
+}
+local ZEROS = {__index = ABSENT}
+
+-- A canonical integer within [0, MAX], or nil.
+local function integer(s)
+  if #s > 16 or not (s == '0' or string.find(s, '^[1-9]%d*$')) then return nil end
+  local n = tonumber(s)
+  if n <= MAX then return n end
+end
+
+-- Adds stored fields to c; false where one is unknown or unreadable.
+local function fields(c, raw)
+  for i = 1, #raw, 2 do
+    local f, v = raw[i], raw[i + 1]
+    if f == 's' then
+      if not STATUS[v] then return false end
+    elseif ABSENT[f] == 0 then
+      v = integer(v)
+    elseif not ABSENT[f] then
+      return false
+    end
+    if not v then return false end
+    c[f] = v
+  end
+  return true
+end
+
+-- What must be true of every stored control.
+local function consistent(c)
+  local running, waiting = c.s == 'r', c.s == 'w'
+  return c.z == SCHEMA and c.s and c.d ~= '' and c.r ~= '' and c.v >= 1 and c.u >= c.b
+    and running == (c.w ~= '') and running == (c.k ~= '') and running == (c.e ~= 0)
+    and waiting == (c.q ~= 0) and (c.s == 'q' or c.t == 0) and c.bl >= 1 and c.bc >= 1
+end
+
+local function foreign(raw)
+  for i = 1, #raw, 2 do
+    if raw[i] == 'z' then
+      local n = integer(raw[i + 1])
+      return n ~= nil and n > SCHEMA
+    end
+  end
+  return false
+end
+
+-- The control of id, or nil and why: 'missing', 'malformed', or 'foreign' for a schema that this release does not know.
+local function load(id)
+  local raw = redis.pcall('HGETALL', key('c', id))
+  if failed(raw) then return nil, 'malformed' end
+  if #raw == 0 then return nil, 'missing' end
+  if foreign(raw) then return nil, 'foreign' end
+  local c = setmetatable({id = id}, ZEROS)
+  local ok = fields(c, raw)
+  if ok and c['~'] ~= '' then
+    local long = redis.pcall('HGETALL', key('m', id))
+    ok = not failed(long) and fields(c, long)
+  end
+  if not ok or not consistent(c) then return nil, 'malformed' end
+  return c
+end
+
+-- The control as the client reads it, packed: field, value, field, value, and its id under 'id'.
+local function record(c)
+  local out = {}
+  for f, v in pairs(c) do
+    if f ~= '#' and f ~= '~' and v ~= 0 and v ~= '' then
+      out[#out + 1] = f
+      out[#out + 1] = v
+    end
+  end
+  return cmsgpack.pack(out)
+end
+
+local function computed(n, f, op, arg, stamped)
+  if op == '=' then return arg end
+  if op == '+' then return n[f] + arg end
+  if op == 'a' then return ms + arg end
+  if op == 's' then return math.max(ms, stamped) end
+  if op == 'f' then return math.max(n[f] + 1, us) end
+  if op == 'v' then return n.v end
+  return 0
+end
+
+-- The control after the changes {field, op, argument, ...}; nil where a number leaves its range.
+local function applied(c, changes, status)
+  local n = setmetatable({}, ZEROS)
+  for f, v in pairs(c) do n[f] = v end
+  for i = 1, #changes, 3 do
+    local f, arg = changes[i], changes[i + 2]
+    if ABSENT[f] == 0 then
+      arg = computed(n, f, changes[i + 1], arg, c.u)
+      if arg > MAX then return nil end
+    elseif type(arg) ~= 'string' then
+      arg = ''
+    end
+    n[f] = arg
+  end
+  n.s = status
+  return n
+end
+
+-- Writes what differs between two controls. At least the version always does.
+local function save(c, n)
+  local sets, gone = {}, {}
+  for f, v in pairs(n) do
+    if v ~= c[f] and f ~= 'id' then
+      if v == 0 or v == '' then
+        gone[#gone + 1] = f
+      else
+        sets[#sets + 1] = f
+        sets[#sets + 1] = type(v) == 'number' and text(v) or v
+      end
+    end
+  end
+  first('HSET', key('c', n.id), unpack(sets))
+  if #gone > 0 then redis.call('HDEL', key('c', n.id), unpack(gone)) end
+end

@@ -1,0 +1,42 @@
+-- counts tells what a partition holds, by revision.
+--
+-- KEYS  [1] anchor of the partition
+-- Reply {now, leases, malformed, {queue, nonterminal, ready, delayed, oldest, served, ...}}
+--
+-- Its cost grows with the number of revisions only. Writes nothing.
+local function pairs_of(reply)
+  local out = {}
+  if failed(reply) then return out end
+  for i = 1, #reply, 2 do out[reply[i]] = reply[i + 1] end
+  return out
+end
+
+local function size(index)
+  local n = redis.pcall('ZCARD', anchor .. index)
+  return failed(n) and 0 or n
+end
+
+-- How many of a revision are due, how many are not, and since when the oldest due one waits.
+local function backlog(q)
+  local heads = {}
+  local ready, delayed = size('ready:' .. q), size('delayed:' .. q)
+  local due = 0
+  if delayed > 0 then due = redis.call('ZCOUNT', anchor .. 'delayed:' .. q, '-inf', text(ms)) end
+  if ready > 0 then heads[1] = redis.call('ZRANGE', anchor .. 'ready:' .. q, '0', '0', 'WITHSCORES')[2] end
+  if due > 0 then heads[#heads + 1] = redis.call('ZRANGE', anchor .. 'delayed:' .. q, '0', '0', 'WITHSCORES')[2] end
+  local oldest = math.min(tonumber(heads[1] or 0), tonumber(heads[2] or heads[1] or 0))
+  return ready + due, delayed - due, oldest
+end
+
+local held = pairs_of(redis.pcall('HGETALL', anchor .. 'capacity'))
+local served = pairs_of(redis.pcall('ZRANGE', anchor .. 'served', '0', '-1', 'WITHSCORES'))
+local names, out = {}, {}
+for name in pairs(held) do
+  if string.find(name, '@', 1, true) then names[name] = true end
+end
+for name in pairs(served) do names[name] = true end
+for name in pairs(names) do
+  local ready, delayed, oldest = backlog(name)
+  out[#out + 1] = {name, tonumber(held[name] or 0) or 0, ready, delayed, oldest, tonumber(served[name] or 0)}
+end
+return cmsgpack.pack({us, size('leases'), size('malformed'), out})

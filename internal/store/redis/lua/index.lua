@@ -1,0 +1,130 @@
+-- Index upkeep: the one place that knows which indexes an execution stands in.
+--
+-- Indexes are derived from controls. One of the wrong type holds nothing of use, so it gives way to a new one instead of
+-- failing a script that has already written.
+
+local function queue(c)
+  return c.d .. '@' .. c.r
+end
+
+local function enter(index, score, id)
+  local reply = redis.pcall('ZADD', anchor .. index, text(score), id)
+  if failed(reply, 'WRONGTYPE') then
+    redis.call('DEL', anchor .. index)
+    reply = redis.call('ZADD', anchor .. index, text(score), id)
+  end
+  return reply
+end
+
+local function leave(index, id)
+  redis.pcall('ZREM', anchor .. index, id)
+end
+
+-- Tells who listens that work of a revision has become due, or falls due sooner than was known.
+local function ring(c)
+  redis.pcall('PUBLISH', anchor .. 'bell', queue(c))
+end
+
+-- When the first delayed execution of a queue falls due; nil: there is none.
+local function next_due(q)
+  local head = redis.pcall('ZRANGE', anchor .. 'delayed:' .. q, '0', '0', 'WITHSCORES')
+  if not failed(head) then return tonumber(head[2]) end
+end
+
+local function idle(q)
+  return redis.pcall('ZCARD', anchor .. 'ready:' .. q) == 0
+end
+
+-- Puts a queued execution where it will be claimed from. The doorbell rings only where a sleeping worker must hear of it:
+-- nothing was due before, and this one is due now or sooner than all that was known.
+local function enqueue(c)
+  local q = queue(c)
+  if c.t <= ms then
+    local quiet = idle(q)
+    enter('ready:' .. q, ms, c.id)
+    if quiet and (next_due(q) or MAX) > ms then ring(c) end
+    return
+  end
+  local head = next_due(q) or MAX
+  enter('delayed:' .. q, c.t, c.id)
+  if c.t < head and head > ms and idle(q) then ring(c) end
+end
+
+-- Unfinished executions of the deployment and of the revision; nil where the counters can't be read.
+local function counters(c)
+  local raw = redis.pcall('HMGET', anchor .. 'capacity', c.d, queue(c))
+  if failed(raw) then return nil end
+  local all, own = integer(raw[1] or '0'), integer(raw[2] or '0')
+  if all and own then return {all, own} end
+end
+
+-- Sets one counter; one that is zero does not stand.
+local function count(field, n)
+  if n > 0 then
+    redis.call('HSET', anchor .. 'capacity', field, text(n))
+  else
+    redis.call('HDEL', anchor .. 'capacity', field)
+  end
+end
+
+-- Frees the place of an execution. before are the counters as they were read; one that is not positive stays as it is.
+local function free(c, before)
+  if not before then return end
+  if before[1] > 0 then count(c.d, before[1] - 1) end
+  if before[2] > 0 then count(queue(c), before[2] - 1) end
+end
+
+-- Puts the backstop on everything that outlives the end: keys go by themselves a day after maintenance should have
+-- removed them.
+local function expire(n)
+  local function ttl(kind) redis.call('PEXPIRE', key(kind, n.id), text(BACKSTOP)) end
+  ttl('c')
+  ttl('i')
+  if n.a > 0 then
+    ttl('k')
+    ttl('n')
+  end
+  if n.x > 0 then ttl('x') end
+  if n.p > 0 then ttl('p') end
+  if n['~'] ~= '' then ttl('m') end
+  if n['#'] ~= '' then redis.call('PEXPIRE', key('b', n['#']), text(BACKSTOP)) end
+  if n.g ~= '' then redis.call('PEXPIRE', key('l', n.id), text(STREAM_TTL)) end
+end
+
+-- Moves an execution from the indexes of its old status to those of its new one.
+local function reindex(c, n, before)
+  if c.s == 'q' then
+    leave('ready:' .. queue(c), c.id)
+    if c.t > 0 then leave('delayed:' .. queue(c), c.id) end
+  elseif c.s == 'r' and n.s ~= 'r' then
+    leave('leases', c.id)
+  elseif c.s == 'w' and c.h > 0 then
+    leave('waits', c.id)
+  end
+  if n.s == 'q' then
+    enqueue(n)
+  elseif n.s == 'r' and n.e ~= c.e then
+    enter('leases', n.e, n.id)
+  elseif n.s == 'w' and n.h > 0 then
+    enter('waits', n.h, n.id)
+  elseif ENDED[n.s] then
+    free(n, before)
+    enter('retention', ms + TERMINAL_TTL, n.id)
+    expire(n)
+  end
+end
+
+-- Takes a control that can't be read out of every index and lists it for repair. Its place is freed once.
+local function reject(id, where)
+  leave(where, id)
+  for _, index in ipairs({'leases', 'waits', 'retention'}) do leave(index, id) end
+  local listed = enter('malformed', ms, id)
+  local raw = redis.pcall('HMGET', key('c', id), 'd', 'r', 's')
+  if failed(raw) then raw = {} end
+  local known, revision = string.match(where, '^%a+:([^@]*)@(.*)$')
+  local c = {id = id, d = known or raw[1], r = revision or raw[2]}
+  if not c.d or not c.r then return end
+  leave('ready:' .. queue(c), id)
+  leave('delayed:' .. queue(c), id)
+  if listed == 1 and not ENDED[raw[3] or ''] then free(c, counters(c)) end
+end

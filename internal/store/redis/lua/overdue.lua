@@ -1,0 +1,80 @@
+-- overdue lists what maintenance has to see to: leases that ran out, waits that expired, ended executions past retention.
+--
+-- KEYS  [1] anchor of the partition
+-- ARGV  [1] packed {leases at most, leases to pass over, waits at most, waits to pass over, ended at most}
+-- Reply {packed {now, malformed, foreign leases, foreign waits, more: 0 or 1}, {id, control, ...},
+--       {id, control, wait, ...}, {id, ...}}
+--
+-- Decides nothing. Members whose control is gone or tells otherwise are put right; malformed ones leave every index; those
+-- of a schema that this release does not know stay as they are. At most 100 of each.
+local lease_limit, lease_offset, wait_limit, wait_offset, ended_limit = unpack(cmsgpack.unpack(ARGV[1]))
+local malformed, foreign_leases, foreign_waits, more = 0, 0, 0, 0
+
+-- At most limit members that are due; one more tells whether there are more.
+local function due(index, offset, limit)
+  local ids = redis.pcall('ZRANGEBYSCORE', anchor .. index, '-inf', text(ms), 'LIMIT', text(offset), text(limit + 1))
+  if failed(ids) then return {} end
+  if #ids > limit then
+    more = 1
+    ids[limit + 1] = nil
+  end
+  return ids
+end
+
+-- The control of a member that is rightly there; nil and why otherwise, after putting the index right.
+local function member(index, id, status, deadline)
+  local c, why = load(id)
+  if why == 'malformed' then
+    reject(id, index)
+    malformed = malformed + 1
+  elseif why == 'missing' or c and (c.s ~= status or c[deadline] == 0) then
+    leave(index, id)
+    c = nil
+  elseif c and c[deadline] > ms then
+    enter(index, c[deadline], id)
+    c = nil
+  end
+  return c, why
+end
+
+local function leases()
+  local out = {}
+  for _, id in ipairs(due('leases', lease_offset, lease_limit)) do
+    local c, why = member('leases', id, 'r', 'e')
+    if why == 'foreign' then foreign_leases = foreign_leases + 1 end
+    if c then
+      out[#out + 1] = id
+      out[#out + 1] = record(c)
+    end
+  end
+  return out
+end
+
+local function waits()
+  local out = {}
+  for _, id in ipairs(due('waits', wait_offset, wait_limit)) do
+    local c, why = member('waits', id, 'w', 'h')
+    if why == 'foreign' then foreign_waits = foreign_waits + 1 end
+    if c then
+      local wait = redis.pcall('GET', key('w', id))
+      out[#out + 1] = id
+      out[#out + 1] = record(c)
+      out[#out + 1] = not failed(wait) and wait or ''
+    end
+  end
+  return out
+end
+
+-- Forgets revisions that nobody has served for as long as an ended execution is kept, and of which nothing is left.
+local function prune()
+  local old = redis.pcall('ZRANGEBYSCORE', anchor .. 'served', '-inf', text(ms - TERMINAL_TTL), 'LIMIT', '0', '100')
+  if failed(old) then return end
+  for _, q in ipairs(old) do
+    local held = redis.pcall('HEXISTS', anchor .. 'capacity', q)
+    if held == 0 then leave('served', q) end
+  end
+end
+
+prune()
+local running, waiting, ended = leases(), waits(), due('retention', 0, ended_limit)
+return {cmsgpack.pack({us, malformed, foreign_leases, foreign_waits, more}), running, waiting, ended}

@@ -1,0 +1,176 @@
+-- poll hands out due work of the revisions that a process runs, and tells what lies ahead.
+--
+-- KEYS  [1] anchor of the partition
+-- ARGV  [1] packed {worker, token, payload bytes at most or 0, continued: 0 or 1, shared: 0 or 1,
+--           {queue, count, index of its plan, ...}, {plan, ...}, longest lease in ms}
+--           count: -1 nothing, 0 tell only whether there is some
+-- Reply {packed {now, next due or 0, more, left, overdue, malformed},
+--       {control, input, checkpoint, answer, invalid: 0 or 1}, ...}
+--       more: the bounds of this script left due work that was asked for; left: there is more due of a queue than it asked
+--       for
+--
+-- Invariants 3, 4, 11: a claim is handed out once. The ids of a worker's batch stand under its token for a lease, so that a
+-- repeat hands out the same claims at no cost to a budget. A continued poll adds to the batch of its token. Of
+-- a shared one, which asks several partitions, each remembers also that it gave nothing. At most
+-- 100 members are moved or looked at. What can't be read leaves the index, what this release does not know stays.
+local worker, token, max, continued, shared, wants, packed, lease = unpack(cmsgpack.unpack(ARGV[1]))
+local out, batch = {false}, {token, 0, 0}
+local bytes, looked, moved, more, left, malformed, soonest = 0, 0, 0, 0, 0, 0, 0
+local BOUND = 100
+
+-- Input, checkpoint and answer, and whether one of them is missing or of another type.
+local function payloads(c)
+  if c.a == 0 then
+    local input = redis.call('MGET', key('i', c.id))[1]
+    return {input, false, false}, not input
+  end
+  local got = redis.call('MGET', key('i', c.id), key('k', c.id), key('a', c.id))
+  local nothing = {}
+  for i, kind in ipairs({'i', 'k', 'a'}) do
+    if not got[i] then nothing[#nothing + 1] = key(kind, c.id) end
+  end
+  local invalid = not got[1]
+  if #nothing > 0 and redis.call('EXISTS', unpack(nothing)) > 0 then invalid = true end
+  return got, invalid
+end
+
+local function usable_progress(c)
+  return c.p == 0 or redis.call('TYPE', key('p', c.id)).ok == 'list'
+end
+
+local function hand_out(c, got, invalid)
+  if not usable_progress(c) then invalid = true end
+  out[#out + 1] = {record(c), got[1], got[2], got[3], invalid and 1 or 0}
+  batch[#batch + 1] = c.id
+  for i = 1, 3 do bytes = bytes + (got[i] and #got[i] or 0) end
+end
+
+local function claim(c, p)
+  local got, invalid = payloads(c)
+  local n, before = prepare(c, p)
+  if not n then return false end
+  commit(c, n, p, before)
+  hand_out(n, got, invalid)
+  return true
+end
+
+-- A repeat: the claims of the batch that are still good. False where there is none, or to add to it.
+local function replay()
+  local stored = redis.pcall('GET', key('batch', worker))
+  if not stored or failed(stored) then return false end
+  local old = cmsgpack.unpack(stored)
+  if old[1] ~= token or old[3] <= ms then return false end
+  if continued == 1 then
+    batch = old
+    return false
+  end
+  more = old[2]
+  for i = 4, #old do
+    local c = load(old[i])
+    if c and owned(c, worker, token, c.f, 0) then hand_out(c, payloads(c)) end
+  end
+  return true
+end
+
+local function remember()
+  batch[2], batch[3] = more, math.max(batch[3], ms + lease)
+  redis.call('SET', key('batch', worker), cmsgpack.pack(batch), 'PX', text(lease))
+end
+
+-- Moves members that have fallen due to the set from which they are claimed, where they stay.
+local function ripen(q)
+  local due = redis.call('ZRANGEBYSCORE', anchor .. 'delayed:' .. q, '-inf', text(ms), 'WITHSCORES', 'LIMIT', '0',
+    text(BOUND - moved))
+  local scored, ids = {}, {}
+  for i = 1, #due, 2 do
+    ids[#ids + 1] = due[i]
+    scored[#scored + 1] = due[i + 1]
+    scored[#scored + 1] = due[i]
+  end
+  moved = moved + #ids
+  redis.call('ZREM', anchor .. 'delayed:' .. q, unpack(ids))
+  if failed(redis.pcall('ZADD', anchor .. 'ready:' .. q, unpack(scored))) then
+    redis.call('DEL', anchor .. 'ready:' .. q)
+    redis.call('ZADD', anchor .. 'ready:' .. q, unpack(scored))
+  end
+end
+
+-- Sees to what has fallen due, and notes what will.
+local function look_ahead(q)
+  local due = next_due(q)
+  if due and due <= ms and moved < BOUND then
+    ripen(q)
+    due = next_due(q)
+  end
+  if due and due > ms and (soonest == 0 or due < soonest) then soonest = due end
+end
+
+-- Looks at one member of a queue: 'claimed', 'gone' from the queue, or 'kept' in it.
+local function take(q, id, p)
+  local c, why = load(id)
+  if why == 'malformed' then
+    reject(id, 'ready:' .. q)
+    malformed = malformed + 1
+    return 'gone'
+  elseif why == 'missing' or c and (c.s ~= 'q' or queue(c) ~= q) then
+    leave('ready:' .. q, id)
+    return 'gone'
+  end
+  return c and claim(c, p) and 'claimed' or 'kept'
+end
+
+local function full()
+  return looked >= BOUND or max > 0 and bytes >= max and #out > 1
+end
+
+-- Claims up to wanted members of a queue, from the front. They are looked at a page at a time, one more than is wanted.
+local function serve(q, wanted, p)
+  local kept = 0
+  while true do
+    local page = redis.pcall('ZRANGE', anchor .. 'ready:' .. q, text(kept), text(kept + wanted))
+    if failed(page) or #page == 0 then return end
+    for _, id in ipairs(page) do
+      if wanted == 0 then
+        left = 1
+        return
+      elseif full() then
+        more = 1
+        return
+      end
+      looked = looked + 1
+      local fate = take(q, id, p)
+      if fate == 'claimed' then wanted = wanted - 1 end
+      if fate == 'kept' then kept = kept + 1 end
+    end
+  end
+end
+
+local function overdue()
+  for _, index in ipairs({'leases', 'waits', 'retention'}) do
+    local n = redis.pcall('ZCOUNT', anchor .. index, '-inf', text(ms))
+    if not failed(n) and n > 0 then return 1 end
+  end
+  return 0
+end
+
+local function present()
+  local seen = {}
+  for i = 1, #wants, 3 do
+    seen[#seen + 1] = text(ms)
+    seen[#seen + 1] = wants[i]
+  end
+  if #seen > 0 then redis.pcall('ZADD', anchor .. 'served', unpack(seen)) end
+end
+
+for i = 1, #wants, 3 do look_ahead(wants[i]) end
+if not replay() then
+  local plans = {}
+  for i, h in ipairs(packed) do plans[i] = plan(h, 2) end
+  for i = 1, #wants, 3 do
+    if wants[i + 1] >= 0 then serve(wants[i], wants[i + 1], plans[wants[i + 2]]) end
+  end
+  if #out > 1 or shared == 1 and lease > 0 then remember() end
+end
+present()
+out[1] = cmsgpack.pack({us, soonest, more, left, overdue(), malformed})
+return out

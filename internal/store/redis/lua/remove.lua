@@ -1,0 +1,43 @@
+-- remove erases ended executions whose retention is over, with everything that belongs to them.
+--
+-- KEYS  [1] anchor of the partition
+-- ARGV  at most 100 ids
+-- Reply packed {removed, malformed, foreign}
+--
+-- Invariants 9, 10: keys, index member and binding go together, and nothing of an unfinished execution is touched.
+local KINDS = {'c', 'm', 'i', 'k', 'r', 'e', 'w', 'a', 'x', 'p', 'l', 'n'}
+local removed, malformed, unknown = 0, 0, 0
+
+local function over(id)
+  local score = redis.pcall('ZSCORE', anchor .. 'retention', id)
+  return score and not failed(score) and tonumber(score) <= ms
+end
+
+local function erase(id, digest)
+  local keys = {}
+  for i, kind in ipairs(KINDS) do keys[i] = key(kind, id) end
+  if digest ~= '' then
+    local value = redis.pcall('GET', key('b', digest))
+    if value and not failed(value) and string.sub(value, 33) == id then keys[#keys + 1] = key('b', digest) end
+  end
+  redis.call('UNLINK', unpack(keys))
+  leave('retention', id)
+end
+
+for _, id in ipairs(ARGV) do
+  if over(id) then
+    local c, why = load(id)
+    if why == 'foreign' then
+      unknown = unknown + 1
+    elseif why == 'malformed' then
+      reject(id, 'retention')
+      malformed = malformed + 1
+    elseif c and not ENDED[c.s] then
+      leave('retention', id)
+    else
+      erase(id, c and c['#'] or '')
+      removed = removed + 1
+    end
+  end
+end
+return cmsgpack.pack({removed, malformed, unknown})

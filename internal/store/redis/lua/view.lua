@@ -1,0 +1,42 @@
+-- What a client may see of an execution.
+
+-- {control, progress, result, error, wait}; nil where one of them is of another type. MGET takes such a key for none.
+local function view(c)
+  local progress, got = {}, {false, false, false}
+  if c.p > 0 then
+    progress = redis.pcall('LRANGE', key('p', c.id), '0', '-1')
+    if failed(progress) then return nil end
+  end
+  if c.a > 0 or ENDED[c.s] then
+    got = redis.call('MGET', key('r', c.id), key('e', c.id), key('w', c.id))
+  end
+  local shown = ({c = 'r', f = 'e', w = 'w'})[c.s]
+  local there = ({c = got[1], f = got[2], w = got[3]})[c.s]
+  if shown and not there and redis.call('EXISTS', key(shown, c.id)) == 1 then return nil end
+  return {record(c), progress, got[1], got[2], got[3]}
+end
+
+-- The reply for an execution as it stands: an outcome, the time, and the view of it.
+local function answer(outcome, c)
+  local seen = view(c)
+  if not seen then return {'payload', us} end
+  return {outcome, us, seen}
+end
+
+-- The execution that an idempotency key is bound to, or nil and why. A binding whose execution is gone does not count.
+local function bound(digest, fingerprint)
+  local value = redis.pcall('GET', key('b', digest))
+  if failed(value) then return nil, 'malformed' end
+  if not value then return nil, 'missing' end
+  local id = string.sub(value, 33)
+  local c, why = load(id)
+  if c and string.sub(value, 1, 32) ~= fingerprint then return nil, 'reused' end
+  return c, why
+end
+
+-- Marks the log of an unfinished execution as followed by somebody. Not worth failing a read for.
+local function watch(c)
+  if ENDED[c.s] then return end
+  c.m = ms + WATCH_TTL
+  redis.pcall('HSET', key('c', c.id), 'm', text(c.m))
+end

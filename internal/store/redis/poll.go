@@ -1,0 +1,164 @@
+package redis
+
+import (
+	"context"
+	"hash/fnv"
+	"time"
+
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/store"
+)
+
+// round is one exchange of a poll. The first one asks every partition; where that leaves work wanted and some to be had,
+// others follow.
+type round struct {
+	request store.PollRequest
+	plans   []execution.Plan
+	planOf  []int // plan of each want
+	longest time.Duration
+	counts  []int // what is still wanted of each revision
+	offset  int   // partition that is asked first: the same for a repeat, which so asks each for the same share
+	shared  bool  // there are several partitions: each remembers also that it gave nothing
+}
+
+// Poll implements [store.Store].
+func (s *Store) Poll(ctx context.Context, r store.PollRequest) (store.Polled, error) {
+	rd, err := newRound(r)
+	if err != nil {
+		return store.Polled{}, err
+	}
+	rd.offset = int(fnv32(r.Token) % uint32(s.config.Partitions))
+	rd.shared = s.config.Partitions > 1
+	asked := make([]int, s.config.Partitions)
+	for i := range asked {
+		asked[i] = (rd.offset + i) % len(asked)
+	}
+	var out store.Polled
+	for again := false; len(asked) > 0; again = true {
+		if asked, err = s.pollRound(ctx, rd, asked, again, &out); err != nil {
+			return store.Polled{}, err
+		}
+	}
+	return out, nil
+}
+
+func newRound(r store.PollRequest) (*round, error) {
+	rd := &round{request: r}
+	known := map[time.Duration]int{}
+	for _, w := range r.Revisions {
+		at, ok := known[w.Lease]
+		if !ok {
+			p, err := execution.Decide(execution.Control{Status: execution.Queued},
+				execution.Claim{Worker: r.Worker, Token: r.Token, Lease: w.Lease}, 0)
+			if err != nil {
+				return nil, err
+			}
+			rd.plans = append(rd.plans, p)
+			at = len(rd.plans)
+			known[w.Lease] = at
+		}
+		rd.planOf = append(rd.planOf, at)
+		rd.counts = append(rd.counts, w.Count)
+		rd.longest = max(rd.longest, w.Lease)
+	}
+	return rd, nil
+}
+
+// pollRound asks some partitions, adds to out, and returns the partitions that are worth asking once more.
+func (s *Store) pollRound(ctx context.Context, rd *round, asked []int, again bool, out *store.Polled) ([]int, error) {
+	calls := make([]call, len(asked))
+	for i, p := range asked {
+		calls[i] = call{s.scripts.poll, s.keys.anchor(p), []any{rd.pack(i, len(asked), again)}}
+	}
+	var left []int
+	for i, rep := range s.exchange(ctx, calls...) {
+		if rep.err != nil {
+			return nil, rep.err
+		}
+		more, err := s.polled(rd, rep.value, out)
+		if err != nil {
+			return nil, err
+		}
+		if more {
+			left = append(left, asked[i])
+		}
+	}
+	for _, n := range rd.counts {
+		if n > 0 {
+			return left, nil
+		}
+	}
+	return nil, nil
+}
+
+// pack is the request for the i-th of n partitions: its share of all that is wanted.
+func (rd *round) pack(i, n int, again bool) []byte {
+	var p packer
+	p.array(8).text(rd.request.Worker).text(rd.request.Token)
+	p.number((rd.request.MaxBytes + int64(n) - 1) / int64(n)).flag(again).flag(rd.shared)
+	p.array(3 * len(rd.counts))
+	for w, want := range rd.request.Revisions {
+		p.text(queueName(want.Revision)).number(portion(rd.counts[w], i, n)).number(int64(rd.planOf[w]))
+	}
+	p.array(len(rd.plans))
+	for _, plan := range rd.plans {
+		p.plan(plan)
+	}
+	return p.number(millis(rd.longest)).bytes()
+}
+
+// portion is what the i-th of n partitions is asked for; with several, one that is asked for nothing still tells whether it
+// has something; -1: not even that.
+func portion(count, i, n int) int64 {
+	part := count / n
+	if i < count%n {
+		part++
+	}
+	if part == 0 && (n == 1 || count == 0) {
+		return -1
+	}
+	return int64(part)
+}
+
+// polled adds a partition's answer to out, and reports whether it has more.
+func (s *Store) polled(rd *round, v any, out *store.Polled) (more bool, err error) {
+	r := read(v)
+	head := readPacked(r.next())
+	out.Now = max(out.Now, head.instant())
+	if due := head.number(); due != 0 && (out.NextDue == 0 || due < out.NextDue) {
+		out.NextDue = due
+	}
+	out.More = head.flag() || out.More
+	more = head.flag()
+	out.Overdue = head.flag() || out.Overdue
+	out.Malformed += int(head.number())
+	r.failed(head)
+	for r.more() {
+		c := r.list()
+		claimed := store.Claimed{Control: c.control(), Input: c.payload(), Checkpoint: c.payload(), Answer: c.payload(), Invalid: c.flag()}
+		r.failed(c)
+		rd.claimed(claimed.Control)
+		s.history.claimed(claimed.Control)
+		out.Claimed = append(out.Claimed, claimed)
+	}
+	return more, r.fault()
+}
+
+// claimed counts one execution off what is wanted.
+func (rd *round) claimed(c execution.Control) {
+	for i, w := range rd.request.Revisions {
+		if w.Deployment == c.Deployment && w.Revision.Revision == c.Revision {
+			rd.counts[i]--
+			return
+		}
+	}
+}
+
+func fnv32(s string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(s))
+	return h.Sum32()
+}
+
+// millis rounds up, as plans do, so that nothing ends early.
+func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }

@@ -1,0 +1,258 @@
+package redis_test
+
+import (
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/redistest"
+	"github.com/windrow-run/windrow/internal/store"
+	"github.com/windrow-run/windrow/internal/store/redis"
+)
+
+// proxy stands between a store and its server, and can keep a reply from arriving.
+type proxy struct {
+	t        testing.TB
+	listener net.Listener
+	server   string
+	lose     atomic.Bool  // the next reply is lost, and its connection with it
+	skip     atomic.Int64 // but for so many that come before it
+	lost     atomic.Int64
+	bytes    atomic.Int64 // that went through, both ways
+	work     sync.WaitGroup
+}
+
+func newProxy(t testing.TB) *proxy {
+	t.Helper()
+	options, err := goredis.ParseURL(redistest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{t: t, listener: listener, server: options.Addr}
+	p.work.Go(p.accept)
+	t.Cleanup(func() {
+		_ = listener.Close()
+		p.work.Wait()
+	})
+	return p
+}
+
+func (p *proxy) url() string { return "redis://" + p.listener.Addr().String() }
+
+func (p *proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", p.server)
+		if err != nil {
+			p.t.Error(err)
+			return
+		}
+		p.work.Go(func() {
+			_, _ = io.Copy(io.MultiWriter(p, server), client)
+			_ = server.Close()
+		})
+		p.work.Go(func() {
+			p.replies(client, server)
+			_ = client.Close()
+			_ = server.Close()
+		})
+	}
+}
+
+// Write counts.
+func (p *proxy) Write(data []byte) (int, error) {
+	p.bytes.Add(int64(len(data)))
+	return len(data), nil
+}
+
+func (p *proxy) replies(client, server net.Conn) {
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := server.Read(buffer)
+		if err != nil {
+			return
+		}
+		p.bytes.Add(int64(n))
+		if p.lose.Load() && p.skip.Add(-1) < 0 {
+			p.lose.Store(false)
+			p.skip.Store(0)
+			p.lost.Add(1)
+			return
+		}
+		if _, err := client.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// lossy opens a store behind a proxy. Its twice runs an operation whose first reply is lost, and again.
+func lossy(t *testing.T) (k *kit, twice func(f func() error)) {
+	t.Helper()
+	p := newProxy(t)
+	k = openKit(t, redis.Config{URL: p.url(), Prefix: redistest.Prefix(t)})
+	k.ok(k.store.TellScripts(t.Context()))
+	return k, func(f func() error) {
+		t.Helper()
+		before := p.lost.Load()
+		p.lose.Store(true)
+		k.refused(f(), execution.CodeUnavailable)
+		if p.lost.Load() != before+1 {
+			t.Fatal("no reply was lost")
+		}
+		k.ok(f())
+	}
+}
+
+// A submission that is repeated finds itself, with a key and without one.
+func TestLostReplyOfSubmit(t *testing.T) {
+	t.Parallel()
+	k, twice := lossy(t)
+	for _, key := range []store.Key{{}, {Deployment: "story", Value: "k"}} {
+		sub := k.submission()
+		sub.Key = key
+		sub.ID = k.store.NewID(key)
+		var out store.Submitted
+		twice(func() (err error) {
+			out, err = k.store.Submit(t.Context(), sub)
+			return err
+		})
+		if !out.Replayed || out.Record.Control.ID != sub.ID {
+			t.Errorf("repeat is %+v", out)
+		}
+	}
+	if n := k.nonterminal(); n != 2 {
+		t.Errorf("%d unfinished executions, want 2", n)
+	}
+}
+
+func (k *kit) nonterminal() (n int64) {
+	k.Helper()
+	counts, err := k.store.Counts(k.Context())
+	k.ok(err)
+	for _, r := range counts.Revisions {
+		n += r.Nonterminal
+	}
+	return n
+}
+
+// A poll that is repeated hands out the same claims, as the first attempt.
+func TestLostReplyOfPoll(t *testing.T) {
+	t.Parallel()
+	k, twice := lossy(t)
+	for range 3 {
+		k.submit()
+	}
+	request := k.request(2)
+	var out store.Polled
+	twice(func() (err error) {
+		out, err = k.store.Poll(t.Context(), request)
+		return err
+	})
+	if len(out.Claimed) != 2 {
+		t.Fatalf("%d were claimed, want 2", len(out.Claimed))
+	}
+	for _, c := range out.Claimed {
+		if c.Control.Attempt != 1 || c.Control.Claims != 1 || string(c.Input) != `{"n":1}` {
+			t.Errorf("claimed %+v", c)
+		}
+	}
+	if counts, err := k.store.Counts(t.Context()); err != nil || counts.Leases != 2 {
+		t.Errorf("%d leases, %v", counts.Leases, err)
+	}
+}
+
+// A transition that is repeated is carried out once, and answered as the first time also when the execution moved on.
+func TestLostReplyOfTransition(t *testing.T) {
+	t.Parallel()
+	k, twice := lossy(t)
+	c := k.start()
+	again := func(cmd execution.Command, between func()) (out execution.Control) {
+		t.Helper()
+		first := true
+		twice(func() (err error) {
+			if !first {
+				between()
+			}
+			first = false
+			out, err = k.store.Transition(t.Context(), c, cmd)
+			return err
+		})
+		return out
+	}
+	c = again(execution.Report{Owned: k.owned(c, k.event("once"))}, func() {})
+	if n := len(k.read(c.ID).Progress); n != 1 {
+		t.Errorf("%d events, want 1", n)
+	}
+	c = again(execution.Release{Owned: k.owned(c)}, func() {
+		if len(k.poll(1).Claimed) != 1 {
+			t.Error("the released execution was not handed out")
+		}
+	})
+	if c.Status != execution.Queued {
+		t.Errorf("repeat of the release says %s", c.Status)
+	}
+}
+
+// Chunks that are sent again stand in the log once.
+func TestLostReplyOfBeat(t *testing.T) {
+	t.Parallel()
+	k, twice := lossy(t)
+	c := k.start()
+	k.stream(c, chunks(1, 0, "a"))
+	beat := store.Beat{ID: c.ID, Ownership: owner(c), Lease: lease, Chunks: chunks(1, 1, "b", "c")}
+	twice(func() error {
+		out, err := k.store.Beat(t.Context(), []store.Beat{beat})
+		beat.Repeat = true
+		if err == nil {
+			err = out[0].Err
+		}
+		return err
+	})
+	k.stream(c, chunks(1, 3, "d"))
+	if n := len(k.read(c.ID).Log); n != 3 {
+		t.Errorf("%d entries, want 3", n)
+	}
+}
+
+// An answer with a key is applied once.
+func TestLostReplyOfResume(t *testing.T) {
+	t.Parallel()
+	k, twice := lossy(t)
+	c := k.suspend(k.start())
+	var out store.Resumed
+	twice(func() (err error) {
+		out, err = k.store.Resume(t.Context(), store.ResumeRequest{ID: c.ID, Scope: store.Scope{All: true}, Answer: []byte(`true`),
+			Checked: c.WaitSequence, Key: "k", Digest: [32]byte{1}})
+		return err
+	})
+	if !out.Replayed || out.Record.Control.Version != c.Version+1 {
+		t.Errorf("repeat is %+v", out)
+	}
+}
+
+// The client sends nothing again by itself, and says so.
+func TestNothingIsSentTwice(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t)
+	k := openKit(t, redis.Config{URL: p.url(), Prefix: redistest.Prefix(t)})
+	k.ok(k.store.TellScripts(t.Context()))
+	k.submit()
+	p.lose.Store(true)
+	_, err := k.store.Submit(t.Context(), k.submission())
+	k.refused(err, execution.CodeUnavailable)
+	if n := k.nonterminal(); n != 2 || p.lost.Load() != 1 {
+		t.Errorf("%d executions and %d lost replies", n, p.lost.Load())
+	}
+}

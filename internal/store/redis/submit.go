@@ -1,0 +1,168 @@
+package redis
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"sync"
+
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/store"
+)
+
+// moreTries is how many other partitions a submission without a key tries before it is refused for capacity.
+const moreTries = 3
+
+func randomPartition(n int) int { return rand.IntN(n) }
+
+// Submit implements [store.Store].
+func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitted, error) {
+	home, ok := s.PartitionOf(sub.ID)
+	switch {
+	case !ok:
+		return store.Submitted{}, execution.Errorf(execution.CodeInvalidInput, "the id is not one that this store made")
+	case sub.Deployment == "" || strings.Contains(sub.Deployment, "@"):
+		return store.Submitted{}, execution.Errorf(execution.CodeInvalidInput, "the name of the deployment is empty or has an @")
+	case sub.Revision == "":
+		return store.Submitted{}, execution.Errorf(execution.CodeInvalidInput, "the revision is empty")
+	}
+	if sub.Key.Value != "" || s.config.Partitions == 1 {
+		return s.submit(ctx, home, sub)
+	}
+	return s.submitAnywhere(ctx, home, sub)
+}
+
+// submitAnywhere tries the partition of the id, then others, whose ids differ in their first character. Where a try has an
+// unknown outcome, a repeat goes on from there, so that one submission never stands in two partitions (invariant 1).
+func (s *Store) submitAnywhere(ctx context.Context, home int, sub store.Submission) (store.Submitted, error) {
+	n := s.config.Partitions
+	var last error
+	id := sub.ID
+	for try := s.moved.begin(id); try <= min(moreTries, n-1); try++ {
+		p := (home + try*step(id, n)) % n
+		sub.ID = alphabet[p:p+1] + id[1:]
+		out, err := s.submit(ctx, p, sub)
+		if execution.Is(err, execution.CodeUnavailable) {
+			s.moved.remember(id, try)
+		}
+		if !execution.Is(err, execution.CodeCapacity) {
+			return out, err
+		}
+		last = err
+	}
+	s.moved.forget(id)
+	return store.Submitted{}, last
+}
+
+// step spreads the tries of an id over the partitions. It has no divisor in common with n, so that no try repeats one.
+func step(id string, n int) int {
+	candidates := make([]int, 0, n)
+	for i := 1; i < n; i++ {
+		if gcd(i, n) == 1 {
+			candidates = append(candidates, i)
+		}
+	}
+	return candidates[int(id[1])%len(candidates)]
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+func (s *Store) submit(ctx context.Context, partition int, sub store.Submission) (store.Submitted, error) {
+	p, err := execution.Decide(execution.Control{}, sub.Submit, 0)
+	if err != nil {
+		return store.Submitted{}, err
+	}
+	digest := ""
+	if sub.Key.Value != "" {
+		d := keyDigest(sub.Key)
+		digest = string(d[:])
+	}
+	var head packer
+	head.array(5).text(sub.ID).text(digest).text(string(sub.Key.Fingerprint[:]))
+	head.number(share(sub.MaxNonterminal, partition, s.config.Partitions)).plan(p)
+	v, err := s.run(ctx, s.scripts.submit, partition, append([]any{head.bytes()}, data(p)...)...)
+	if err != nil {
+		return store.Submitted{}, err
+	}
+	out, err := decodeSubmitted(v)
+	return out, fullError(err, sub.MaxNonterminal)
+}
+
+// fullError adds the ceiling, which the reply does not repeat.
+func fullError(err error, ceiling int64) error {
+	if !execution.Is(err, execution.CodeCapacity) {
+		return err
+	}
+	e := execution.Errorf(execution.CodeCapacity, "the deployment has %d unfinished executions", ceiling)
+	e.Limit = ceiling
+	return e
+}
+
+func decodeSubmitted(v any) (store.Submitted, error) {
+	r := read(v)
+	outcome, now := r.text(), r.instant()
+	var out store.Submitted
+	switch outcome {
+	case "created":
+		out.Record = store.Record{Control: r.control(), Now: now}
+	case "found":
+		out = store.Submitted{Record: r.record(now), Replayed: true}
+	case "full":
+		return out, execution.Errorf(execution.CodeCapacity, "")
+	default:
+		if err := r.fault(); err != nil {
+			return out, err
+		}
+		return out, refused(outcome)
+	}
+	return out, r.fault()
+}
+
+// FindKey implements [store.Store].
+func (s *Store) FindKey(ctx context.Context, key store.Key) (store.Submitted, error) {
+	digest := keyDigest(key)
+	v, err := s.run(ctx, s.scripts.find, partitionOfKey(key, s.config.Partitions), digest[:], key.Fingerprint[:])
+	if err != nil {
+		return store.Submitted{}, err
+	}
+	return decodeSubmitted(v)
+}
+
+// overflow remembers at which try a submission had an unknown outcome, for its repeat.
+type overflow struct {
+	mu    sync.Mutex // guards the following
+	tries map[string]int
+}
+
+// maxOverflow bounds what is remembered. Repeats follow at once or not at all.
+const maxOverflow = 10_000
+
+func newOverflow() *overflow { return &overflow{tries: map[string]int{}} }
+
+func (o *overflow) begin(id string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.tries[id]
+}
+
+func (o *overflow) remember(id string, try int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.tries) >= maxOverflow {
+		clear(o.tries)
+	}
+	if try > 0 {
+		o.tries[id] = try
+	}
+}
+
+func (o *overflow) forget(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.tries, id)
+}

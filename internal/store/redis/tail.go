@@ -1,0 +1,238 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/store"
+)
+
+const (
+	// tailPage bounds the entries of one log that a read returns.
+	tailPage = 100
+	// wakeTTL is how long the stream that ends a read stays.
+	wakeTTL = time.Minute
+	// tailName is the number of random characters that keep the streams of tails apart.
+	tailName = 16
+)
+
+// tail reads logs of one partition over a connection of its own. A blocked read ends in one of two ways: by an entry in a
+// stream that only this tail reads, which costs nothing but that entry, or by cutting the connection.
+type tail struct {
+	store     *Store
+	partition int
+	wakeKey   string
+	client    *goredis.Client
+
+	mu      sync.Mutex // guards the following
+	conn    net.Conn   // the latest one
+	reading bool
+	woken   bool  // Wake was called since the last Read returned
+	wakes   int64 // entries sent to the wake stream; the number is the id, so that no clock matters
+	cutting bool  // the present Read is to end: no connection may be made for it
+	closed  bool
+}
+
+// Tail implements [store.Store].
+func (s *Store) Tail(ctx context.Context, partition int) (store.Tail, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	t := &tail{store: s, partition: partition, wakeKey: s.keys.wake(partition, randomText(tailName))}
+	o, err := s.nodeOptions(ctx, t.wakeKey)
+	if err != nil {
+		return nil, err
+	}
+	o.PoolSize, o.MinIdleConns = 1, 0
+	o.Dialer = t.dialer(o.Dialer)
+	t.client = goredis.NewClient(o)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil, errors.Join(unavailable(goredis.ErrClosed), t.client.Close())
+	}
+	s.tails[t] = struct{}{}
+	return t, nil
+}
+
+type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// dialer keeps hold of the connection, so that it can be cut.
+func (t *tail) dialer(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.cutting || t.closed {
+			return nil, errors.Join(net.ErrClosed, conn.Close())
+		}
+		t.conn = conn
+		return conn, nil
+	}
+}
+
+// cut ends the present Read.
+func (t *tail) cut() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cutLocked()
+}
+
+func (t *tail) cutLocked() {
+	t.cutting = true
+	if t.conn != nil {
+		_ = t.conn.Close() // the client finds out, and makes another one
+		t.conn = nil
+	}
+}
+
+// begin opens a Read. It returns the wake entry to read from; quiet where there is nothing to wait for.
+func (t *tail) begin() (after int64, quiet bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.closed:
+		return 0, false, unavailable(goredis.ErrClosed)
+	case t.woken:
+		t.woken = false
+		return 0, true, nil
+	}
+	t.reading, t.cutting = true, false
+	return t.wakes, false, nil
+}
+
+// end closes a Read and tells whether it was woken.
+func (t *tail) end() (woken, closed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	woken = t.woken
+	t.reading, t.woken = false, false
+	return woken, t.closed
+}
+
+// Read implements [store.Tail].
+func (t *tail) Read(ctx context.Context, logs []store.Position, wait time.Duration) ([]store.Entries, error) {
+	if !t.store.enter() {
+		return nil, unavailable(goredis.ErrClosed)
+	}
+	defer t.store.calls.Done()
+	if ctx.Err() != nil {
+		return nil, nil
+	}
+	after, quiet, err := t.begin()
+	if err != nil || quiet {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, t.cut)
+	streams, err := t.client.XRead(context.WithoutCancel(ctx), t.request(logs, after, wait)).Result()
+	stop()
+	woken, closed := t.end()
+	switch {
+	case err == nil:
+		return t.decode(streams)
+	case errors.Is(err, goredis.Nil):
+		return nil, nil
+	case closed:
+		return nil, unavailable(goredis.ErrClosed)
+	case woken || ctx.Err() != nil:
+		return nil, nil
+	}
+	return nil, translate(err)
+}
+
+// request is one XREAD of the logs and of the wake stream.
+func (t *tail) request(logs []store.Position, after int64, wait time.Duration) *goredis.XReadArgs {
+	keys, ids := make([]string, 0, 2*len(logs)+2), make([]string, 0, len(logs)+1)
+	for _, p := range logs {
+		keys = append(keys, t.store.keys.log(t.partition, p.ID))
+		ids = append(ids, p.After.String())
+	}
+	keys = append(keys, t.wakeKey)
+	ids = append(ids, strconv.FormatInt(after, 10)+"-0")
+	a := &goredis.XReadArgs{Streams: append(keys, ids...), Count: tailPage, Block: -1}
+	if wait > 0 {
+		a.Block = max(wait.Round(time.Millisecond), time.Millisecond)
+	}
+	return a
+}
+
+func (t *tail) decode(streams []goredis.XStream) ([]store.Entries, error) {
+	var out []store.Entries
+	for _, stream := range streams {
+		if stream.Stream == t.wakeKey {
+			continue
+		}
+		found := store.Entries{ID: strings.TrimPrefix(stream.Stream, t.store.keys.log(t.partition, ""))}
+		for _, m := range stream.Messages {
+			id, err := execution.ParseLogID(m.ID)
+			if err != nil {
+				return nil, corrupt(err)
+			}
+			for kind, v := range m.Values { // one
+				text, _ := v.(string)
+				found.Entries = append(found.Entries, execution.Entry{ID: id, Kind: execution.EntryKind(kind), Data: []byte(text)})
+			}
+		}
+		out = append(out, found)
+	}
+	return out, nil
+}
+
+// Wake implements [store.Tail].
+func (t *tail) Wake() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.woken || t.closed || !t.store.enter() {
+		return
+	}
+	t.woken = true
+	if !t.reading {
+		t.store.calls.Done()
+		return
+	}
+	t.wakes++
+	id := strconv.FormatInt(t.wakes, 10) + "-0"
+	go func() {
+		defer t.store.calls.Done()
+		t.sendWake(id)
+	}()
+}
+
+// sendWake puts an entry where the blocked read sees it. Where Redis does not take it, the connection is cut.
+func (t *tail) sendWake(id string) {
+	ctx, cancel := context.WithTimeout(t.store.ctx, t.store.config.Timeout)
+	defer cancel()
+	pipe := t.store.client.Pipeline()
+	pipe.XAdd(ctx, &goredis.XAddArgs{Stream: t.wakeKey, MaxLen: 1, ID: id, Values: []string{"w", "1"}})
+	pipe.PExpire(ctx, t.wakeKey, wakeTTL)
+	if _, err := pipe.Exec(ctx); err != nil {
+		t.cut()
+	}
+}
+
+// Close implements [store.Tail].
+func (t *tail) Close() error {
+	t.mu.Lock()
+	first := !t.closed
+	t.closed = true
+	t.cutLocked()
+	t.mu.Unlock()
+	if !first {
+		return nil
+	}
+	t.store.mu.Lock()
+	delete(t.store.tails, t)
+	t.store.mu.Unlock()
+	return t.client.Close()
+}

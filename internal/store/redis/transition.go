@@ -1,0 +1,134 @@
+package redis
+
+import (
+	"context"
+
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/store"
+)
+
+// decisions is how often a command is decided anew because the control moved on. Only a cancel, once, and this worker's own
+// commands move it, so that the second try settles it.
+const decisions = 4
+
+// Transition implements [store.Store].
+func (s *Store) Transition(ctx context.Context, control execution.Control, cmd execution.Command) (execution.Control, error) {
+	partition, err := s.locate(control.ID)
+	if err != nil {
+		return execution.Control{}, lost("the execution is gone")
+	}
+	for range decisions {
+		p, err := execution.Decide(control, cmd, 0)
+		if err != nil {
+			return execution.Control{}, err
+		}
+		if p.Guard.Kind != execution.GuardOwned {
+			return execution.Control{}, execution.Errorf(execution.CodeInvalidTransition, "%s is not for the owner of a lease", execution.Name(cmd))
+		}
+		out, err := s.apply(ctx, partition, control.ID, p)
+		if err != nil || !out.moved {
+			return out.control, err
+		}
+		control = out.control
+	}
+	return execution.Control{}, execution.Errorf(execution.CodeUnavailable, "the execution changes too fast")
+}
+
+func lost(message string) error { return execution.Errorf(execution.CodeLeaseLost, "%s", message) }
+
+// applied is what became of a plan. moved: nothing was written, since the control is not the one that the plan was made from.
+type applied struct {
+	control execution.Control
+	moved   bool
+	stale   bool // nothing was written, since what the plan is for is no longer so
+}
+
+// apply carries out one plan with a guard.
+func (s *Store) apply(ctx context.Context, partition int, id string, p execution.Plan) (applied, error) {
+	replies := s.exchange(ctx, s.applyCall(partition, id, p))
+	if replies[0].err != nil {
+		s.history.forget(id)
+		return applied{}, replies[0].err
+	}
+	return s.decodeApplied(id, p, replies[0].value)
+}
+
+func (s *Store) applyCall(partition int, id string, p execution.Plan) call {
+	var head packer
+	head.array(2).text(id).plan(p)
+	return call{s.scripts.apply, s.keys.anchor(partition), append([]any{head.bytes()}, data(p)...)}
+}
+
+func (s *Store) decodeApplied(id string, p execution.Plan, v any) (applied, error) {
+	r := readPacked(v)
+	outcome := r.text()
+	r.instant()
+	switch {
+	case r.err != nil:
+		return applied{}, r.fault()
+	case outcome == "missing":
+		s.history.forget(id)
+		return applied{}, lost("the execution is gone")
+	case !r.more():
+		return applied{}, refused(outcome)
+	}
+	c := r.control()
+	if r.err != nil {
+		return applied{}, r.fault()
+	}
+	switch outcome {
+	case "ok":
+		s.history.applied(c, p, r.list())
+		return applied{control: c}, r.fault()
+	case "done":
+		s.history.forget(id)
+		repeated, _ := c.Repeated(p.Guard.Operation)
+		return applied{control: repeated}, nil
+	case "moved":
+		return applied{control: c, moved: true}, nil
+	case "stale":
+		return applied{control: c, stale: true}, nil
+	case "lost":
+		s.history.forget(id)
+		return applied{}, lost("the execution is owned by another attempt, or the lease has run out")
+	}
+	return applied{}, refused(outcome)
+}
+
+// Cancel implements [store.Store].
+func (s *Store) Cancel(ctx context.Context, id string, scope store.Scope, reason string) (store.Record, error) {
+	partition, err := s.locate(id)
+	if err != nil {
+		return store.Record{}, err
+	}
+	var head packer
+	head.array(6).text(id).flag(scope.All).text(scope.Owner)
+	var args []any
+	for _, status := range []execution.Status{execution.Queued, execution.Running, execution.Waiting} {
+		p, err := execution.Decide(execution.Control{Status: status}, execution.Cancel{Reason: reason}, 0)
+		if err != nil {
+			return store.Record{}, err
+		}
+		head.plan(p)
+		args = data(p) // the reason, the same in every phase
+	}
+	v, err := s.run(ctx, s.scripts.cancel, partition, append([]any{head.bytes()}, args...)...)
+	if err != nil {
+		return store.Record{}, err
+	}
+	return decodeRecord(v)
+}
+
+// decodeRecord reads {outcome, now, view}.
+func decodeRecord(v any) (store.Record, error) {
+	r := read(v)
+	outcome, now := r.text(), r.instant()
+	switch {
+	case r.err != nil:
+		return store.Record{}, r.fault()
+	case outcome != "ok":
+		return store.Record{}, refused(outcome)
+	}
+	rec := r.record(now)
+	return rec, r.fault()
+}
