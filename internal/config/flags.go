@@ -38,7 +38,7 @@ func (c *Config) RegisterDemo(fs *pflag.FlagSet) {
 
 func (c *Config) registerPlace(s settings) {
 	s.text(&c.Addr, "addr", "host:port to listen on; port 0 takes any free one")
-	s.secret(&c.Redis, "redis", "redis://, rediss:// or unix:// URL of Redis or Valkey; as a variable it stays out of process lists")
+	s.secret(&c.Redis, "redis", "URL of Redis or Valkey: redis://, unix://, redis-sentinel://, redis+cluster://, rediss with TLS; as a variable it stays out of process lists")
 	s.text(&c.Prefix, "key-prefix", "what every key begins with")
 	s.number(&c.Partitions, "partitions", "hash slots that executions are spread over, 1 to 32; fixed when a namespace is created")
 	s.text(&c.Revision, "revision", "revision of the demo deployments (empty: 1)")

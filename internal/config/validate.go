@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -78,29 +79,26 @@ func (c Config) checkPlace(p *problems) {
 		p.add("addr", "write it as 127.0.0.1:8080, or :8080 for every interface", "%q is not host:port", c.Addr)
 	}
 	if c.Redis != "" && !validRedis(c.Redis) {
-		p.add("redis", "write it as redis://user:password@host:6379/0", "it is not a redis, rediss or unix URL")
+		p.add("redis", "write it as redis://user:password@host:6379/0", "it is no URL of a Redis")
 	}
-	if !regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,32}$`).MatchString(c.Prefix) {
-		p.add("key-prefix", "", "it must have 1 to 32 bytes: letters, digits, '_', '.', ':' or '-'")
+	if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`).MatchString(c.Prefix) {
+		p.add("key-prefix", "", "it must have 1 to 64 bytes: a letter, then letters, digits, '_', '.' or '-'")
 	}
 	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`).MatchString(c.Revision) {
 		p.add("revision", "", "it must have 1 to 64 bytes: a letter or digit, then letters, digits, '_', '.' or '-'")
 	}
 }
 
-// validRedis never lets the parser's error out, since it quotes the URL.
+// validRedis is a first look, which the store completes. It never lets the parser's error out, since that quotes the URL.
 func validRedis(s Secret) bool {
 	u, err := url.Parse(s.Reveal())
-	if err != nil {
+	switch {
+	case err != nil:
 		return false
-	}
-	switch u.Scheme {
-	case "redis", "rediss":
-		return u.Host != ""
-	case "unix":
+	case u.Scheme == "unix":
 		return u.Path != ""
 	}
-	return false
+	return strings.HasPrefix(u.Scheme, "redis") && u.Host != ""
 }
 
 func (c Config) checkLease(p *problems) {
