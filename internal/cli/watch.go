@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windrow-run/windrow/api/client"
+)
+
+func (m *Main) watchCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "watch ID", Short: "Follow an execution until it ends", Args: exactly(1, 1, "an id"),
+		Long: "Follow an execution until it ends. Its output and its result go to standard output, what happens to it to " +
+			"standard error. A lost connection is made again, and nothing is shown twice.\n\n" +
+			"Exit code: 0 completed, 3 failed, 4 canceled, 1 it could not be followed.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := clientOf(cmd)
+			if err != nil {
+				return err
+			}
+			return m.follow(cmd.Context(), c, args[0], false)
+		},
+	}
+}
+
+// follow shows an execution until it ends; quiet: only its end.
+func (m *Main) follow(ctx context.Context, c *client.Client, id string, quiet bool) error {
+	v := &viewer{id: id, out: m.Stdout, notes: m.Stderr, quiet: quiet}
+	for event, err := range c.Stream(ctx, id, &client.StreamOptions{OnReconnect: v.reconnecting}) {
+		if err != nil {
+			v.breakLine()
+			return err
+		}
+		if event.Terminal() {
+			return v.end(event)
+		}
+		if err := v.show(event); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the stream of %s ended without an outcome", id)
+}
+
+// viewer prints the events of one execution.
+type viewer struct {
+	id         string
+	out, notes io.Writer
+	quiet      bool
+	midLine    bool // the last output did not end a line
+	attempt    int64
+}
+
+func (v *viewer) show(event client.Event) error {
+	if v.quiet {
+		return nil
+	}
+	switch event.Kind {
+	case client.EventChunk:
+		return v.chunk(event)
+	case client.EventProgress:
+		var p client.Progress
+		err := event.Decode(&p)
+		v.note("· %s", p.Message)
+		return err
+	case client.EventStatus:
+		return v.status(event)
+	case client.EventGap:
+		var g client.Gap
+		err := event.Decode(&g)
+		v.note("some output can't be shown any more: %s", g.Detail)
+		return err
+	}
+	return nil // a kind of a newer server
+}
+
+// chunk prints the text of a chunk: a string, the member "text" of an object, or else the JSON as a line.
+func (v *viewer) chunk(event client.Event) error {
+	var c client.Chunk
+	if err := event.Decode(&c); err != nil {
+		return err
+	}
+	text := textOf(c.Payload)
+	if text == "" {
+		return nil
+	}
+	v.midLine = text[len(text)-1] != '\n'
+	_, err := io.WriteString(v.out, text)
+	return err
+}
+
+func textOf(payload json.RawMessage) string {
+	var text string
+	if json.Unmarshal(payload, &text) == nil {
+		return text
+	}
+	var object struct {
+		Text *string `json:"text"`
+	}
+	if json.Unmarshal(payload, &object) == nil && object.Text != nil {
+		return *object.Text
+	}
+	return string(payload) + "\n"
+}
+
+func (v *viewer) status(event client.Event) error {
+	var s client.StatusChange
+	if err := event.Decode(&s); err != nil {
+		return err
+	}
+	switch {
+	case s.Status == client.Waiting && s.Waiting != nil:
+		v.note("waiting: %s\n  answer with: windrow resume %s JSON", s.Waiting.Message, v.id)
+	case s.Status == client.Running:
+		v.note("running, attempt %d", s.Attempt)
+	case s.Available != nil:
+		v.note("%s until %s", s.Status, s.Available.Local().Format(time.TimeOnly))
+	default:
+		v.note("%s", s.Status)
+	}
+	return nil
+}
+
+// end prints the outcome and turns it into an exit code.
+func (v *viewer) end(event client.Event) error {
+	e, err := event.Execution()
+	if err != nil {
+		return err
+	}
+	v.breakLine()
+	switch {
+	case e.Status == client.Completed:
+		v.note("completed, %d attempts", e.Attempt)
+		_, err := fmt.Fprintf(v.out, "%s\n", e.Result)
+		return err
+	case e.Status == client.Failed && e.Error != nil:
+		return &codedError{exitFailed, fmt.Errorf("failed: %s: %s (%s)", e.Error.Type, e.Error.Message, e.Error.Code)}
+	case e.Status == client.Canceled:
+		v.note("canceled")
+		return &codedError{exitCanceled, nil}
+	}
+	return fmt.Errorf("the execution ended as %q, which this version does not know", e.Status)
+}
+
+func (v *viewer) reconnecting(lost error, in time.Duration) {
+	v.note("connection lost (%v), trying again in %v", lost, in.Round(10*time.Millisecond))
+}
+
+// note says something about the execution on a line of its own.
+func (v *viewer) note(format string, args ...any) {
+	if v.quiet {
+		return
+	}
+	v.breakLine()
+	fmt.Fprintf(v.notes, format+"\n", args...)
+}
+
+// breakLine keeps notes off the lines of the output, which is usually the same terminal.
+func (v *viewer) breakLine() {
+	if v.midLine {
+		fmt.Fprintln(v.notes)
+		v.midLine = false
+	}
+}
