@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/windrow-run/windrow/api/contract"
 )
 
 // Client talks to one server. It is safe for concurrent use.
@@ -66,7 +68,11 @@ func (c *Client) Submit(ctx context.Context, deployment string, input any, opts 
 	if opts == nil {
 		opts = &SubmitOptions{}
 	}
-	body := map[string]any{"input": input}
+	data, err := contract.Encode(input)
+	if err != nil {
+		return Execution{}, fmt.Errorf("client: write input: %w", err)
+	}
+	body := contract.SubmitRequest{Input: data}
 	path := []string{"v1", "deployments", deployment, "executions"}
 	return c.execution(ctx, call{method: http.MethodPost, path: path, body: body, key: opts.Key, safe: opts.Key != ""})
 }
@@ -90,20 +96,18 @@ func (c *Client) Resume(ctx context.Context, id string, answer any, opts *Resume
 	if opts == nil {
 		opts = &ResumeOptions{}
 	}
-	body := map[string]any{"input": answer}
-	if opts.Sequence != 0 {
-		body["sequence"] = opts.Sequence
+	data, err := contract.Encode(answer)
+	if err != nil {
+		return Execution{}, fmt.Errorf("client: write answer: %w", err)
 	}
+	body := contract.ResumeRequest{Input: data, Sequence: opts.Sequence}
 	path := executionPath(id, "resume")
 	return c.execution(ctx, call{method: http.MethodPost, path: path, body: body, key: opts.Key, safe: opts.Key != ""})
 }
 
 // Cancel asks for an execution to stop. Asking again changes nothing. The reason, if any, goes with the request.
 func (c *Client) Cancel(ctx context.Context, id, reason string) (Execution, error) {
-	body := map[string]any{}
-	if reason != "" {
-		body["reason"] = reason
-	}
+	body := contract.CancelRequest{Reason: reason}
 	return c.execution(ctx, call{method: http.MethodPost, path: executionPath(id, "cancel"), body: body, safe: true})
 }
 

@@ -83,7 +83,7 @@ func TestRequests(t *testing.T) {
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Error(diff)
 		}
-		if e.ID != "e1" || e.Status != client.Queued || string(e.Raw) != queued || e.Created.UnixMilli() != 1767323045678 {
+		if e.ExecutionID != "e1" || e.Ended() || string(e.Raw) != queued || e.CreatedAt.UnixMilli() != 1767323045678 {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -94,7 +94,7 @@ func TestProblems(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
 		`{"type":"x","title":"Invalid","status":422,"detail":"It does not fit.","code":"invalid_input",` +
-			`"errors":[{"pointer":"/a/0","detail":"must be a string"}]}`: "It does not fit. (422 invalid_input)\n  \"/a/0\": must be a string",
+			`"errors":[{"pointer":"/a/0","message":"must be a string"}]}`: "It does not fit. (422 invalid_input)\n  \"/a/0\" must be a string",
 		`<html>`: "Unprocessable Entity (422)",
 	} {
 		c := serve(t, func(w http.ResponseWriter, _ *http.Request) {

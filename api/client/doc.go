@@ -2,7 +2,7 @@
 //
 //	c, err := client.New("http://127.0.0.1:8080", nil)
 //	e, err := c.Submit(ctx, "story", map[string]int{"chunks": 300}, &client.SubmitOptions{Key: "order-17"})
-//	for event, err := range c.Stream(ctx, e.ID, nil) {
+//	for event, err := range c.Stream(ctx, e.ExecutionID, nil) {
 //		...
 //	}
 //

@@ -14,6 +14,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/windrow-run/windrow/api/contract"
 )
 
 // maxAnswer bounds what is read of an answer.
@@ -114,7 +116,7 @@ func (c *Client) once(ctx context.Context, call call) ([]byte, error) {
 func (c *Client) request(ctx context.Context, call call) (*http.Request, error) {
 	var body io.Reader
 	if call.body != nil {
-		data, err := encode(call.body)
+		data, err := contract.Encode(call.body)
 		if err != nil {
 			return nil, fmt.Errorf("client: write request: %w", err)
 		}
@@ -138,22 +140,13 @@ func (c *Client) request(ctx context.Context, call call) (*http.Request, error) 
 	return req, nil
 }
 
-// encode writes JSON without escapes for HTML, which would change a json.RawMessage.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
-}
-
 // problemOf reads a refusal. What answers with something else than a problem document is most likely a proxy.
 func problemOf(resp *http.Response) *Problem {
 	p := &Problem{}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	data, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if err != nil || kind != "application/problem+json" || json.Unmarshal(data, p) != nil {
-		p = &Problem{Type: "about:blank", Title: http.StatusText(resp.StatusCode)}
+	if err != nil || kind != "application/problem+json" || json.Unmarshal(data, &p.Problem) != nil {
+		p.Problem = contract.Problem{Type: "about:blank", Title: http.StatusText(resp.StatusCode)}
 	}
 	p.Status = resp.StatusCode
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {

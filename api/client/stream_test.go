@@ -135,7 +135,7 @@ func TestWait(t *testing.T) {
 	t.Parallel()
 	c := streamFrom(t, &script{bodies: []string{"id: 1\nevent: chunk\ndata: 1\n\nid: 1-end\nevent: completed\ndata: " + done + "\n\n"}})
 	e, err := c.Wait(t.Context(), "e1")
-	if err != nil || e.Status != client.Completed || string(e.Result) != "[]" {
+	if err != nil || !e.Ended() || string(e.Result) != "[]" {
 		t.Errorf("%+v, %v", e, err)
 	}
 }

@@ -124,8 +124,8 @@ func TestClientCommands(t *testing.T) {
 		"submit no file": {"submit story @/none", "", nil, 1, "", "no such file", nil},
 		"submit no JSON": {"submit story {chunks:1}", "", nil, 2, "", "not JSON", nil},
 		"submit refused": {"submit story 1", "", map[string][]string{submitPath: {
-			`{"status":422,"code":"invalid_input","detail":"It does not fit.","errors":[{"pointer":"","detail":"must be an object"}]}`}},
-			1, "", "windrow: It does not fit. (422 invalid_input)\n  \"\": must be an object", []string{`{"input":1}`}},
+			`{"status":422,"code":"invalid_input","detail":"It does not fit.","errors":[{"pointer":"","message":"must be an object"}]}`}},
+			1, "", "windrow: It does not fit. (422 invalid_input)\n  \"\" must be an object", []string{`{"input":1}`}},
 		"submit wait":  {"submit story --wait", "", map[string][]string{submitPath: {queued}, streamPath: {story + completed}}, 0, "{\"n\":1.0}\n", "e1\n", []string{`{"input":{}}`, ""}},
 		"submit both":  {"submit story --wait --watch", "", nil, 2, "", "don't go together", nil},
 		"submit watch": {"submit story --watch", "", map[string][]string{submitPath: {queued}, streamPath: {completed}}, 0, "{\"n\":1.0}\n", "e1\ncompleted, 2 attempts", []string{`{"input":{}}`, ""}},

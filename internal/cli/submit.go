@@ -46,9 +46,9 @@ func (m *Main) submit(cmd *cobra.Command, args []string, flags submitFlags) erro
 		return err
 	}
 	if !flags.wait && !flags.watch {
-		_, err := fmt.Fprintln(m.Stdout, e.ID)
+		_, err := fmt.Fprintln(m.Stdout, e.ExecutionID)
 		return err
 	}
-	fmt.Fprintln(m.Stderr, e.ID)
-	return m.follow(cmd.Context(), c, e.ID, flags.wait)
+	fmt.Fprintln(m.Stderr, e.ExecutionID)
+	return m.follow(cmd.Context(), c, e.ExecutionID, flags.wait)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windrow-run/windrow/api/client"
+	"github.com/windrow-run/windrow/api/contract"
 )
 
 func (m *Main) watchCommand() *cobra.Command {
@@ -51,8 +52,8 @@ type viewer struct {
 	id         string
 	out, notes io.Writer
 	quiet      bool
-	midLine    bool // the last output did not end a line
-	attempt    int64
+	midLine    bool  // the last output did not end a line
+	attempt    int64 // that the last output came from
 }
 
 func (v *viewer) show(event client.Event) error {
@@ -63,14 +64,14 @@ func (v *viewer) show(event client.Event) error {
 	case client.EventChunk:
 		return v.chunk(event)
 	case client.EventProgress:
-		var p client.Progress
+		var p contract.ProgressEvent
 		err := event.Decode(&p)
 		v.note("· %s", p.Message)
 		return err
 	case client.EventStatus:
 		return v.status(event)
 	case client.EventGap:
-		var g client.Gap
+		var g contract.GapEvent
 		err := event.Decode(&g)
 		v.note("some output can't be shown any more: %s", g.Detail)
 		return err
@@ -80,10 +81,14 @@ func (v *viewer) show(event client.Event) error {
 
 // chunk prints the text of a chunk: a string, the member "text" of an object, or else the JSON as a line.
 func (v *viewer) chunk(event client.Event) error {
-	var c client.Chunk
+	var c contract.ChunkEvent
 	if err := event.Decode(&c); err != nil {
 		return err
 	}
+	if v.attempt != 0 && c.Attempt > v.attempt {
+		v.note("attempt %d goes on from the last checkpoint", c.Attempt)
+	}
+	v.attempt = c.Attempt
 	text := textOf(c.Payload)
 	if text == "" {
 		return nil
@@ -108,17 +113,17 @@ func textOf(payload json.RawMessage) string {
 }
 
 func (v *viewer) status(event client.Event) error {
-	var s client.StatusChange
+	var s contract.StatusEvent
 	if err := event.Decode(&s); err != nil {
 		return err
 	}
 	switch {
-	case s.Status == client.Waiting && s.Waiting != nil:
+	case s.Status == contract.ExecutionStatusWaiting && s.Waiting != nil:
 		v.note("waiting: %s\n  answer with: windrow resume %s JSON", s.Waiting.Message, v.id)
-	case s.Status == client.Running:
+	case s.Status == contract.ExecutionStatusRunning:
 		v.note("running, attempt %d", s.Attempt)
-	case s.Available != nil:
-		v.note("%s until %s", s.Status, s.Available.Local().Format(time.TimeOnly))
+	case s.AvailableAt != nil:
+		v.note("%s until %s", s.Status, s.AvailableAt.Local().Format(time.TimeOnly))
 	default:
 		v.note("%s", s.Status)
 	}
@@ -133,13 +138,13 @@ func (v *viewer) end(event client.Event) error {
 	}
 	v.breakLine()
 	switch {
-	case e.Status == client.Completed:
+	case e.Status == contract.ExecutionStatusCompleted:
 		v.note("completed, %d attempts", e.Attempt)
 		_, err := fmt.Fprintf(v.out, "%s\n", e.Result)
 		return err
-	case e.Status == client.Failed && e.Error != nil:
+	case e.Status == contract.ExecutionStatusFailed && e.Error != nil:
 		return &codedError{exitFailed, fmt.Errorf("failed: %s: %s (%s)", e.Error.Type, e.Error.Message, e.Error.Code)}
-	case e.Status == client.Canceled:
+	case e.Status == contract.ExecutionStatusCanceled:
 		v.note("canceled")
 		return &codedError{exitCanceled, nil}
 	}
