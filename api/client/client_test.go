@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -35,6 +34,9 @@ func dial(t *testing.T, url string, opts *client.Options) *client.Client {
 	return c
 }
 
+// write answers a request. What does not arrive fails the test of the client.
+func write(w io.Writer, text string) { _, _ = io.WriteString(w, text) }
+
 const queued = `{"execution_id":"e1","deployment":"story","revision":"1","status":"queued","attempt":0,"sequence":1,` +
 	`"created_at":"2026-01-02T03:04:05.678Z","updated_at":"2026-01-02T03:04:05.678Z","links":{"self":"/v1/executions/e1"}}`
 
@@ -55,7 +57,7 @@ func TestRequests(t *testing.T) {
 	var got request
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		got = seen(r)
-		fmt.Fprint(w, queued)
+		write(w, queued)
 	})
 	ctx, raw := t.Context(), json.RawMessage(`{"n":1e400,"h":"<&>"}`)
 	const executions = "/v1/executions/"
@@ -100,7 +102,7 @@ func TestProblems(t *testing.T) {
 		c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(http.StatusUnprocessableEntity)
-			fmt.Fprint(w, body)
+			write(w, body)
 		})
 		_, err := c.Submit(t.Context(), "d", 1, &client.SubmitOptions{Key: "k"})
 		var p *client.Problem
@@ -114,7 +116,7 @@ func TestProblems(t *testing.T) {
 func TestOtherServer(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `<html>`, ``} {
-		c := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) })
+		c := serve(t, func(w http.ResponseWriter, _ *http.Request) { write(w, body) })
 		if _, err := c.Get(t.Context(), "e1"); err == nil {
 			t.Errorf("%q is taken for an execution", body)
 		}
@@ -156,7 +158,7 @@ func TestRepeats(t *testing.T) {
 				seen(r)
 				switch {
 				case asked.Add(1) > 2:
-					fmt.Fprint(w, queued)
+					write(w, queued)
 				case tc.status == 0:
 					panic(http.ErrAbortHandler)
 				default:

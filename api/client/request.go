@@ -43,7 +43,7 @@ func (b Backoff) delay(n int) time.Duration {
 	if n < 30 {
 		longest = min(b.Max, b.First<<(n-1))
 	}
-	return longest/10 + rand.N(longest)
+	return longest/10 + rand.N(longest) //nolint:gosec // chance spreads load here and keeps no secret
 }
 
 // call is one request.
@@ -63,8 +63,7 @@ func (c *Client) do(ctx context.Context, call call) ([]byte, error) {
 			return data, err
 		}
 		wait := c.backoff.delay(try)
-		var problem *Problem
-		if errors.As(err, &problem) && problem.RetryAfter > wait {
+		if problem, ok := errors.AsType[*Problem](err); ok && problem.RetryAfter > wait {
 			wait = problem.RetryAfter
 		}
 		if sleep(ctx, wait) != nil {
@@ -76,20 +75,18 @@ func (c *Client) do(ctx context.Context, call call) ([]byte, error) {
 // worthRepeating reports whether the call may succeed later and can't be done twice. One that did not reach the server
 // was not done at all.
 func worthRepeating(call call, err error) bool {
-	var problem *Problem
-	if errors.As(err, &problem) {
+	if problem, ok := errors.AsType[*Problem](err); ok {
 		switch problem.Status {
 		case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 			return call.safe
 		}
 		return false
 	}
-	var network *net.OpError
-	if errors.As(err, &network) && network.Op == "dial" {
+	if network, ok := errors.AsType[*net.OpError](err); ok && network.Op == "dial" {
 		return true
 	}
-	var transport *url.Error
-	return call.safe && errors.As(err, &transport)
+	_, transport := errors.AsType[*url.Error](err)
+	return call.safe && transport
 }
 
 // once makes a call and returns the body of a successful answer.

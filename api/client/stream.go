@@ -72,8 +72,8 @@ func (s *stream) run(ctx context.Context) error {
 
 // refusal reports whether trying again is of no use.
 func refusal(err error) bool {
-	var p *Problem
-	return errors.As(err, &p) && p.Status < 500 && p.Status != http.StatusTooManyRequests &&
+	p, ok := errors.AsType[*Problem](err)
+	return ok && p.Status < 500 && p.Status != http.StatusTooManyRequests &&
 		p.Status != http.StatusRequestTimeout
 }
 
@@ -83,8 +83,7 @@ func (s *stream) delay(lost error) time.Duration {
 	if s.failures == 1 && s.retry > 0 {
 		wait = s.retry
 	}
-	var p *Problem
-	if errors.As(lost, &p) {
+	if p, ok := errors.AsType[*Problem](lost); ok {
 		wait = max(wait, p.RetryAfter)
 	}
 	return wait

@@ -42,7 +42,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		w.WriteHeader(status)
 	default:
-		fmt.Fprint(w, body)
+		write(w, body)
 	}
 }
 

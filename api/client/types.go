@@ -20,11 +20,8 @@ type Execution struct {
 func (e Execution) Ended() bool { return terminal(string(e.Status)) }
 
 func terminal(status string) bool {
-	switch contract.ExecutionStatus(status) {
-	case contract.ExecutionStatusCompleted, contract.ExecutionStatusFailed, contract.ExecutionStatusCanceled:
-		return true
-	}
-	return false
+	s := contract.ExecutionStatus(status)
+	return s == contract.ExecutionStatusCompleted || s == contract.ExecutionStatusFailed || s == contract.ExecutionStatusCanceled
 }
 
 // parseExecution reads an execution and keeps the bytes.

@@ -61,12 +61,10 @@ func failureOf(err error) execution.Failure {
 
 // publicError finds an Error in err, whether it was returned as a value or as a pointer.
 func publicError(err error) (Error, bool) {
-	var value Error
-	if errors.As(err, &value) {
+	if value, ok := errors.AsType[Error](err); ok {
 		return value, true
 	}
-	var pointer *Error
-	if errors.As(err, &pointer) && pointer != nil {
+	if pointer, ok := errors.AsType[*Error](err); ok && pointer != nil {
 		return *pointer, true
 	}
 	return Error{}, false
@@ -97,15 +95,13 @@ func plain(err error) error {
 // Once the attempt was told to stop, an error says nothing about the work: most likely it is that very stop, seen through
 // a library that was in the middle of something. A suspension is the exception, since only the author makes one.
 func outcomeOf(ctx context.Context, err error) handler.Outcome {
-	var suspend *suspension
-	if errors.As(err, &suspend) {
+	if suspend, ok := errors.AsType[*suspension](err); ok {
 		return suspend.outcome
 	}
 	if ctx.Err() != nil || mustStop(err) {
 		return handler.Stopped{}
 	}
-	var again *retrial
-	if errors.As(err, &again) {
+	if again, ok := errors.AsType[*retrial](err); ok {
 		return again.outcome
 	}
 	return handler.Failed{Error: failureOf(err), Cause: err}
@@ -117,14 +113,11 @@ func mustStop(err error) bool {
 
 // refused makes an error of the runtime's one that clients may see. Reasons to stop pass unchanged.
 func refused(err error) error {
-	var e *execution.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	switch e.Code {
-	case execution.CodeTooLarge:
+	e, ok := errors.AsType[*execution.Error](err)
+	switch {
+	case ok && e.Code == execution.CodeTooLarge:
 		return Error{Type: "PayloadTooLarge", Code: execution.FailureTooLarge, Message: e.Message, Err: err}
-	case execution.CodeInvalidInput:
+	case ok && e.Code == execution.CodeInvalidInput:
 		return Error{Type: "PayloadInvalid", Code: "payload_invalid", Message: e.Message, Err: err}
 	}
 	return err

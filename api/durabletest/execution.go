@@ -57,8 +57,11 @@ func Submit(d durable.Deployment, input any) (*Execution, error) {
 	if budgets == (execution.Budgets{}) {
 		budgets = execution.DefaultBudgets()
 	}
-	return e, e.apply(execution.Submit{Deployment: definition.Name, Revision: definition.Revision, Budgets: budgets,
-		Input: data})
+	submit := execution.Submit{Deployment: definition.Name, Revision: definition.Revision, Budgets: budgets, Input: data}
+	if err := e.apply(submit); err != nil {
+		return nil, fmt.Errorf("durabletest: submit: %w", err)
+	}
+	return e, nil
 }
 
 // Run runs attempts until the execution ends or waits, or until ctx ends, and returns the status.

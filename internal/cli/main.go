@@ -59,14 +59,17 @@ func (m *Main) Run(ctx context.Context, args []string) int {
 	case errors.As(err, &exit) && exit.err == nil:
 		return exit.code
 	case errors.As(err, &exit):
-		fmt.Fprintf(m.Stderr, "windrow: %v\n", exit.err)
+		m.sayf("windrow: %v", exit.err)
 		return exit.code
 	case ctx.Err() != nil:
 		return exitSignal
 	}
-	fmt.Fprintf(m.Stderr, "windrow: %v\n", err)
+	m.sayf("windrow: %v", err)
 	return exitError
 }
+
+// sayf writes a line to standard error. Nobody is left to tell where that fails.
+func (m *Main) sayf(format string, args ...any) { _, _ = fmt.Fprintf(m.Stderr, format+"\n", args...) }
 
 // codedError is an exit code with an error to show; nil: there is nothing more to say.
 type codedError struct {

@@ -27,7 +27,7 @@ func (m *Main) devCommand() *cobra.Command {
 		GroupID: "server", Args: exactly(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return m.serve(cmd, &c, true) },
 	}
-	c.Register(cmd.Flags())
+	config.Register(cmd.Flags(), &c)
 	return cmd
 }
 
@@ -38,8 +38,8 @@ func (m *Main) serveCommand() *cobra.Command {
 		GroupID: "server", Args: exactly(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return m.serve(cmd, &c, false) },
 	}
-	c.Register(cmd.Flags())
-	c.RegisterDemo(cmd.Flags())
+	config.Register(cmd.Flags(), &c)
+	config.RegisterDemo(cmd.Flags(), &c)
 	return cmd
 }
 
@@ -122,7 +122,8 @@ func writeWelcome(w io.Writer, url string, c config.Config) {
 	if c.Redis != "" {
 		store = "in " + c.Redis.String()
 	}
-	fmt.Fprint(w, strings.NewReplacer("{url}", url, "{store}", store).Replace(`
+	welcome := strings.NewReplacer("{url}", url, "{store}", store)
+	_, _ = welcome.WriteString(w, `
   Windrow is listening on {url}
   State is kept {store}
 
@@ -139,5 +140,5 @@ func writeWelcome(w io.Writer, url string, c config.Config) {
 
   Also there: echo, flaky and crash, {url}/status and {url}/openapi.yaml. Stop with Ctrl-C.
 
-`))
+`) // a server does not end because nobody reads its welcome
 }

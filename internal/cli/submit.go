@@ -49,6 +49,6 @@ func (m *Main) submit(cmd *cobra.Command, args []string, flags submitFlags) erro
 		_, err := fmt.Fprintln(m.Stdout, e.ExecutionID)
 		return err
 	}
-	fmt.Fprintln(m.Stderr, e.ExecutionID)
+	m.sayf("%s", e.ExecutionID)
 	return m.follow(cmd.Context(), c, e.ExecutionID, flags.wait)
 }

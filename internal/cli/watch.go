@@ -31,7 +31,7 @@ func (m *Main) watchCommand() *cobra.Command {
 
 // follow shows an execution until it ends; quiet: only its end.
 func (m *Main) follow(ctx context.Context, c *client.Client, id string, quiet bool) error {
-	v := &viewer{id: id, out: m.Stdout, notes: m.Stderr, quiet: quiet}
+	v := &viewer{id: id, out: m.Stdout, sayf: m.sayf, quiet: quiet}
 	for event, err := range c.Stream(ctx, id, &client.StreamOptions{OnReconnect: v.reconnecting}) {
 		if err != nil {
 			v.breakLine()
@@ -49,34 +49,35 @@ func (m *Main) follow(ctx context.Context, c *client.Client, id string, quiet bo
 
 // viewer prints the events of one execution.
 type viewer struct {
-	id         string
-	out, notes io.Writer
-	quiet      bool
-	midLine    bool  // the last output did not end a line
-	attempt    int64 // that the last output came from
+	id      string
+	out     io.Writer
+	sayf    func(format string, args ...any) // writes a line about the execution
+	quiet   bool
+	midLine bool  // the last output did not end a line
+	attempt int64 // that the last output came from
 }
 
 func (v *viewer) show(event client.Event) error {
 	if v.quiet {
 		return nil
 	}
-	switch event.Kind {
+	switch event.Kind { //nolint:exhaustive // the last event goes elsewhere, and a newer server may send more
 	case client.EventChunk:
 		return v.chunk(event)
 	case client.EventProgress:
 		var p contract.ProgressEvent
 		err := event.Decode(&p)
-		v.note("· %s", p.Message)
+		v.notef("· %s", p.Message)
 		return err
 	case client.EventStatus:
 		return v.status(event)
 	case client.EventGap:
 		var g contract.GapEvent
 		err := event.Decode(&g)
-		v.note("some output can't be shown any more: %s", g.Detail)
+		v.notef("some output can't be shown any more: %s", g.Detail)
 		return err
 	}
-	return nil // a kind of a newer server
+	return nil
 }
 
 // chunk prints the text of a chunk: a string, the member "text" of an object, or else the JSON as a line.
@@ -86,7 +87,7 @@ func (v *viewer) chunk(event client.Event) error {
 		return err
 	}
 	if v.attempt != 0 && c.Attempt > v.attempt {
-		v.note("attempt %d goes on from the last checkpoint", c.Attempt)
+		v.notef("attempt %d goes on from the last checkpoint", c.Attempt)
 	}
 	v.attempt = c.Attempt
 	text := textOf(c.Payload)
@@ -119,13 +120,13 @@ func (v *viewer) status(event client.Event) error {
 	}
 	switch {
 	case s.Status == contract.ExecutionStatusWaiting && s.Waiting != nil:
-		v.note("waiting: %s\n  answer with: windrow resume %s JSON", s.Waiting.Message, v.id)
+		v.notef("waiting: %s\n  answer with: windrow resume %s JSON", s.Waiting.Message, v.id)
 	case s.Status == contract.ExecutionStatusRunning:
-		v.note("running, attempt %d", s.Attempt)
+		v.notef("running, attempt %d", s.Attempt)
 	case s.AvailableAt != nil:
-		v.note("%s until %s", s.Status, s.AvailableAt.Local().Format(time.TimeOnly))
+		v.notef("%s until %s", s.Status, s.AvailableAt.Local().Format(time.TimeOnly))
 	default:
-		v.note("%s", s.Status)
+		v.notef("%s", s.Status)
 	}
 	return nil
 }
@@ -139,35 +140,35 @@ func (v *viewer) end(event client.Event) error {
 	v.breakLine()
 	switch {
 	case e.Status == contract.ExecutionStatusCompleted:
-		v.note("completed, %d attempts", e.Attempt)
+		v.notef("completed, %d attempts", e.Attempt)
 		_, err := fmt.Fprintf(v.out, "%s\n", e.Result)
 		return err
 	case e.Status == contract.ExecutionStatusFailed && e.Error != nil:
 		return &codedError{exitFailed, fmt.Errorf("failed: %s: %s (%s)", e.Error.Type, e.Error.Message, e.Error.Code)}
 	case e.Status == contract.ExecutionStatusCanceled:
-		v.note("canceled")
+		v.notef("canceled")
 		return &codedError{exitCanceled, nil}
 	}
 	return fmt.Errorf("the execution ended as %q, which this version does not know", e.Status)
 }
 
 func (v *viewer) reconnecting(lost error, in time.Duration) {
-	v.note("connection lost (%v), trying again in %v", lost, in.Round(10*time.Millisecond))
+	v.notef("connection lost (%v), trying again in %v", lost, in.Round(10*time.Millisecond))
 }
 
-// note says something about the execution on a line of its own.
-func (v *viewer) note(format string, args ...any) {
+// notef says something about the execution on a line of its own.
+func (v *viewer) notef(format string, args ...any) {
 	if v.quiet {
 		return
 	}
 	v.breakLine()
-	fmt.Fprintf(v.notes, format+"\n", args...)
+	v.sayf(format, args...)
 }
 
 // breakLine keeps notes off the lines of the output, which is usually the same terminal.
 func (v *viewer) breakLine() {
 	if v.midLine {
-		fmt.Fprintln(v.notes)
+		v.sayf("")
 		v.midLine = false
 	}
 }

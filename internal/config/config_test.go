@@ -19,8 +19,8 @@ import (
 func load(args []string, env map[string]string) (config.Config, error) {
 	c := config.Default()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
-	c.Register(fs)
-	c.RegisterDemo(fs)
+	config.Register(fs, &c)
+	config.RegisterDemo(fs, &c)
 	if err := fs.Parse(args); err != nil {
 		return c, err
 	}
@@ -68,7 +68,7 @@ func TestEverySettingHasAVariable(t *testing.T) {
 	t.Parallel()
 	c := config.Default()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
-	c.Register(fs)
+	config.Register(fs, &c)
 	fs.VisitAll(func(f *pflag.Flag) {
 		if !strings.Contains(f.Usage, "["+config.EnvName(f.Name)+"]") {
 			t.Errorf("--%s: %s", f.Name, f.Usage)
@@ -120,7 +120,7 @@ func TestProblems(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, line := range strings.Split(fmt.Sprint(c.Validate()), "\n") {
+		for line := range strings.SplitSeq(fmt.Sprint(c.Validate()), "\n") {
 			name, _, _ := strings.Cut(strings.TrimPrefix(line, "--"), " ")
 			got = append(got, name)
 			if !strings.Contains(line, config.EnvName(name)) {

@@ -22,21 +22,21 @@ func EnvName(setting string) string {
 	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(setting, "-", "_"))
 }
 
-// Register adds a flag for every setting to fs. What c holds at that moment is the default.
-func (c *Config) Register(fs *pflag.FlagSet) {
+// Register adds a flag for every setting to fs, which writes to c. What c holds at that moment is the default.
+func Register(fs *pflag.FlagSet, c *Config) {
 	s := settings{fs}
-	c.registerPlace(s)
-	c.registerTiming(s)
-	c.registerLimits(s)
-	c.registerHTTP(s)
+	registerPlace(s, c)
+	registerTiming(s, c)
+	registerLimits(s, c)
+	registerHTTP(s, c)
 }
 
 // RegisterDemo adds the flag that serves the demo deployments; dev always does.
-func (c *Config) RegisterDemo(fs *pflag.FlagSet) {
+func RegisterDemo(fs *pflag.FlagSet, c *Config) {
 	settings{fs}.flag(&c.Demo, "demo", "serve the demo deployments")
 }
 
-func (c *Config) registerPlace(s settings) {
+func registerPlace(s settings, c *Config) {
 	s.text(&c.Addr, "addr", "host:port to listen on; port 0 takes any free one")
 	s.secret(&c.Redis, "redis", "URL of Redis or Valkey: redis://, unix://, redis-sentinel://, redis+cluster://, rediss with TLS; as a variable it stays out of process lists")
 	s.text(&c.Prefix, "key-prefix", "what every key begins with")
@@ -46,7 +46,7 @@ func (c *Config) registerPlace(s settings) {
 	s.text(&c.LogFormat, "log-format", "text, json, or auto: text on a terminal, JSON elsewhere")
 }
 
-func (c *Config) registerTiming(s settings) {
+func registerTiming(s settings, c *Config) {
 	s.number(&c.Slots, "slots", "attempts at once, a deployment (0: one a CPU)")
 	s.span(&c.Lease, "lease", "how long a silent worker keeps its work")
 	s.span(&c.CommitMargin, "commit-margin", "end of a lease in which nothing is committed (0: 1.5s or a tenth of the lease)")
@@ -63,7 +63,7 @@ func (c *Config) registerTiming(s settings) {
 	s.span(&c.RetryMaxDelay, "retry-max-delay", "longest delay of a retry")
 }
 
-func (c *Config) registerLimits(s settings) {
+func registerLimits(s settings, c *Config) {
 	s.number(&c.MaxNonterminal, "max-nonterminal", "unfinished executions, a deployment (0: no limit)")
 	s.number(&c.Retries, "retries", "retries that the author's code is granted (0: none)")
 	s.number(&c.LostLeases, "lost-leases", "the lost lease with this number fails the work")
@@ -77,7 +77,7 @@ func (c *Config) registerLimits(s settings) {
 	s.bytes(&c.ChunkBytes, "chunk-bytes", "size of one streamed chunk")
 }
 
-func (c *Config) registerHTTP(s settings) {
+func registerHTTP(s settings, c *Config) {
 	s.bytes(&c.BodyBytes, "body-bytes", "size of a request body (0: room for the largest payload)")
 	s.bytes(&c.HeaderBytes, "header-bytes", "size of a request's headers")
 	s.span(&c.Keepalive, "keepalive", "between comments on a quiet event stream")

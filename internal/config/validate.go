@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -89,16 +88,10 @@ func (c Config) checkPlace(p *problems) {
 	}
 }
 
-// validRedis is a first look, which the store completes. It never lets the parser's error out, since that quotes the URL.
+// validRedis is a first look; the store knows the rest. What is wrong is never quoted, since it may hold a password.
 func validRedis(s Secret) bool {
-	u, err := url.Parse(s.Reveal())
-	switch {
-	case err != nil:
-		return false
-	case u.Scheme == "unix":
-		return u.Path != ""
-	}
-	return strings.HasPrefix(u.Scheme, "redis") && u.Host != ""
+	scheme, rest, ok := strings.Cut(s.Reveal(), "://")
+	return ok && rest != "" && (scheme == "unix" || strings.HasPrefix(scheme, "redis"))
 }
 
 func (c Config) checkLease(p *problems) {

@@ -8,17 +8,10 @@ import (
 	"github.com/windrow-run/windrow/internal/handler"
 	"github.com/windrow-run/windrow/internal/runtime"
 	"github.com/windrow-run/windrow/internal/schema"
-	"github.com/windrow-run/windrow/internal/store"
 	"github.com/windrow-run/windrow/internal/stream"
 	"github.com/windrow-run/windrow/internal/strictjson"
 	"github.com/windrow-run/windrow/internal/telemetry"
 )
-
-// StoreLimits are the bounds that a store of this configuration keeps.
-func StoreLimits(c config.Config) store.Limits {
-	return store.Limits{ProgressEvents: c.ProgressEvents, HistoryChunks: c.HistoryChunks, HistoryBytes: int(c.HistoryBytes),
-		TerminalTTL: c.TerminalTTL, StreamTTL: c.StreamTTL}
-}
 
 func runtimeParams(p Params) runtime.Params {
 	c := p.Config

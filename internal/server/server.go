@@ -145,9 +145,6 @@ func (a *App) openStore(ctx context.Context) error {
 	}
 	for {
 		err := s.Open(ctx)
-		if err == nil || ctx.Err() != nil {
-			return nil
-		}
 		if !execution.Is(err, execution.CodeUnavailable) {
 			return err
 		}
@@ -155,6 +152,7 @@ func (a *App) openStore(ctx context.Context) error {
 		select {
 		case <-time.After(openPause):
 		case <-ctx.Done():
+			return nil
 		}
 	}
 }

@@ -61,7 +61,7 @@ func start(t *testing.T, change func(*server.Params, *watched)) *rig {
 	}
 	c := config.Default()
 	c.Addr, c.ShutdownGrace, c.DrainTimeout = "127.0.0.1:0", 50*time.Millisecond, time.Second
-	r.store = &watched{Store: memory.New(memory.Config{Limits: server.StoreLimits(c)}), closed: make(chan struct{})}
+	r.store = &watched{Store: memory.New(memory.Config{}), closed: make(chan struct{})}
 	p := server.Params{Config: c.Complete(), Store: r.store, Front: front,
 		Deployments: []durable.Deployment{durable.MustDefine("hold", "1", hold, nil)}}
 	if change != nil {
