@@ -228,13 +228,18 @@ func (s *idle) URL() string                { return "http://127.0.0.1:4711" }
 
 // stopper ends a run once a text was printed.
 type stopper struct {
-	bytes.Buffer
+	text strings.Builder
 	stop context.CancelFunc
 }
 
+func (s *stopper) String() string { return s.text.String() }
+
 func (s *stopper) Write(p []byte) (int, error) {
-	defer s.stop()
-	return s.Buffer.Write(p)
+	n, err := s.text.Write(p)
+	if strings.Contains(s.String(), "Ctrl-C") {
+		s.stop()
+	}
+	return n, err
 }
 
 // dev serves the demo deployments in memory and prints where, with lines that work; serve takes Redis from the environment.
