@@ -17,7 +17,7 @@ func keepers() []keeper {
 		{"github.com/go-chi/chi", []string{"internal/httpapi"}, "the router is a detail of the HTTP floor"},
 		{"github.com/prometheus/client_golang", []string{"internal/telemetry"}, "metric names and labels are decided in one place"},
 		{"github.com/lmittmann/tint", []string{"internal/telemetry"}, "parts log through slog and know no format"},
-		{"github.com/spf13/cobra", []string{"cmd"}, "only programs have a command line"},
+		{"github.com/spf13/cobra", []string{"internal/cli"}, "only programs have a command line"},
 	}
 }
 
@@ -55,20 +55,25 @@ type floor struct {
 func floors() []floor {
 	return []floor{
 		{"internal/e2e", 110}, // whole-system tests start the programs
-		{"cmd", 100},
-		{"api/windrow", 90}, // the embedder's package assembles all below
+		{"cmd", 105},
+		{"internal/cli", 100},
+		{"api/windrow", 95},     // what an embedder sees of the server
+		{"internal/server", 90}, // assembles all below
 		{"internal/httpapi", 80},
 		{"internal/runtime", 70},
-		{"internal/handler", 60},
 		{"internal/stream", 50},
 		{"internal/store/memory", 45}, // stores stand on the contract that they fulfill
 		{"internal/store/redis", 45},
 		{"internal/store", 40},
 		{"api/client", 35},
+		{"internal/demo", 34}, // deployments as an author writes them
+		{"api/durabletest", 32},
 		{"api/durable", 30},
-		{"api", 25}, // generated contract types
+		{"api", 25},              // generated contract types
+		{"internal/handler", 22}, // what authors' code and the runtime both stand on
 		{"internal/config", 20},
 		{"internal/strictjson", 15},
+		{".", 12}, // the contract's text
 		{"internal/schema", 18},
 		{"internal/telemetry", 10},
 		{"internal/execution", 0},

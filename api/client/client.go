@@ -1,0 +1,144 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/windrow-run/windrow/api/contract"
+)
+
+// Client talks to one server. It is safe for concurrent use.
+type Client struct {
+	base    *url.URL
+	http    *http.Client
+	repeats int
+	backoff Backoff
+	idle    time.Duration
+}
+
+// Options are the settings of a [Client].
+type Options struct {
+	// HTTP makes the requests. Its Timeout must be 0, since it would cut streams. nil: a client of its own.
+	HTTP *http.Client
+	// Repeats is how often a failed request is repeated where that is safe. Default: 4. Negative: never.
+	Repeats int
+	// Backoff is the time between repeats, and before a stream reconnects where the server names none.
+	Backoff Backoff
+	// Idle is how long a stream may be silent before the connection counts as lost. Default: 45 s, three of the server's
+	// keepalives.
+	Idle time.Duration
+}
+
+// New returns a client of the server at an http or https URL. It does not connect. A nil opts takes every default.
+func New(server string, opts *Options) (*Client, error) {
+	base, err := url.Parse(strings.TrimSuffix(server, "/"))
+	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
+		return nil, fmt.Errorf("client: the server must be a URL such as http://127.0.0.1:8080")
+	}
+	if opts == nil {
+		opts = &Options{}
+	}
+	c := &Client{base: base, http: opts.HTTP, repeats: opts.Repeats, backoff: opts.Backoff.withDefaults(), idle: opts.Idle}
+	if c.http == nil {
+		c.http = &http.Client{}
+	}
+	if c.repeats == 0 {
+		c.repeats = 4
+	}
+	if c.idle == 0 {
+		c.idle = 45 * time.Second
+	}
+	return c, nil
+}
+
+// SubmitOptions are the options of a submission.
+type SubmitOptions struct {
+	// Key makes the submission idempotent: repeated with the same key and input, it returns the same execution. Empty: a
+	// repeat would submit again, so the client does not repeat by itself.
+	Key string
+}
+
+// Submit hands in work and returns as soon as it is accepted. Input is anything that can be written as JSON;
+// [json.RawMessage] is sent as it is.
+func (c *Client) Submit(ctx context.Context, deployment string, input any, opts *SubmitOptions) (Execution, error) {
+	if opts == nil {
+		opts = &SubmitOptions{}
+	}
+	data, err := contract.Encode(input)
+	if err != nil {
+		return Execution{}, fmt.Errorf("client: write input: %w", err)
+	}
+	body := contract.SubmitRequest{Input: data}
+	path := []string{"v1", "deployments", deployment, "executions"}
+	return c.execution(ctx, call{method: http.MethodPost, path: path, body: body, key: opts.Key, safe: opts.Key != ""})
+}
+
+// Get returns an execution as it stands.
+func (c *Client) Get(ctx context.Context, id string) (Execution, error) {
+	return c.execution(ctx, call{method: http.MethodGet, path: executionPath(id), safe: true})
+}
+
+// ResumeOptions are the options of an answer.
+type ResumeOptions struct {
+	// Key makes the answer idempotent: repeated with the same key and answer, it is accepted again and applied once. Empty:
+	// the client does not repeat by itself.
+	Key string
+	// Sequence names the wait that the answer is for. 0: whichever is open.
+	Sequence int64
+}
+
+// Resume answers a waiting execution.
+func (c *Client) Resume(ctx context.Context, id string, answer any, opts *ResumeOptions) (Execution, error) {
+	if opts == nil {
+		opts = &ResumeOptions{}
+	}
+	data, err := contract.Encode(answer)
+	if err != nil {
+		return Execution{}, fmt.Errorf("client: write answer: %w", err)
+	}
+	body := contract.ResumeRequest{Input: data, Sequence: opts.Sequence}
+	path := executionPath(id, "resume")
+	return c.execution(ctx, call{method: http.MethodPost, path: path, body: body, key: opts.Key, safe: opts.Key != ""})
+}
+
+// Cancel asks for an execution to stop. Asking again changes nothing. The reason, if any, goes with the request.
+func (c *Client) Cancel(ctx context.Context, id, reason string) (Execution, error) {
+	body := contract.CancelRequest{Reason: reason}
+	return c.execution(ctx, call{method: http.MethodPost, path: executionPath(id, "cancel"), body: body, safe: true})
+}
+
+// Wait follows an execution until it has ended, and returns it.
+func (c *Client) Wait(ctx context.Context, id string) (Execution, error) {
+	for event, err := range c.Stream(ctx, id, nil) {
+		if err != nil {
+			return Execution{}, err
+		}
+		if event.Terminal() {
+			return event.Execution()
+		}
+	}
+	return c.Get(ctx, id)
+}
+
+// Ready returns nil if the server can do its work now, and a [*Problem] or a network error if not. It asks once.
+func (c *Client) Ready(ctx context.Context) error {
+	_, err := c.once(ctx, call{method: http.MethodGet, path: []string{"readyz"}})
+	return err
+}
+
+func executionPath(id string, more ...string) []string {
+	return append([]string{"v1", "executions", id}, more...)
+}
+
+// execution makes a call that answers with an execution.
+func (c *Client) execution(ctx context.Context, call call) (Execution, error) {
+	data, err := c.do(ctx, call)
+	if err != nil {
+		return Execution{}, err
+	}
+	return parseExecution(data)
+}

@@ -1,0 +1,207 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/windrow-run/windrow/api/client"
+)
+
+// serve starts a server that answers with h, and returns a client of it that repeats fast.
+func serve(t *testing.T, h http.HandlerFunc) *client.Client {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return dial(t, s.URL, &client.Options{Backoff: client.Backoff{First: time.Millisecond, Max: time.Millisecond}})
+}
+
+func dial(t *testing.T, url string, opts *client.Options) *client.Client {
+	t.Helper()
+	c, err := client.New(url, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// write answers a request. What does not arrive fails the test of the client.
+func write(w io.Writer, text string) { _, _ = io.WriteString(w, text) }
+
+const queued = `{"execution_id":"e1","deployment":"story","revision":"1","status":"queued","attempt":0,"sequence":1,` +
+	`"created_at":"2026-01-02T03:04:05.678Z","updated_at":"2026-01-02T03:04:05.678Z","links":{"self":"/v1/executions/e1"}}`
+
+// request is what a server saw.
+type request struct{ Method, Path, Body, Key, Type string }
+
+func seen(r *http.Request) request {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(err)
+	}
+	return request{r.Method, r.URL.EscapedPath(), string(body), r.Header.Get("Idempotency-Key"), r.Header.Get("Content-Type")}
+}
+
+// Each call is the request that the contract says, with the bytes of raw JSON unchanged.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	var got request
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		got = seen(r)
+		write(w, queued)
+	})
+	ctx, raw := t.Context(), json.RawMessage(`{"n":1e400,"h":"<&>"}`)
+	const executions = "/v1/executions/"
+	for _, tc := range []struct {
+		call func() (client.Execution, error)
+		want request
+	}{
+		{func() (client.Execution, error) { return c.Submit(ctx, "a/b", raw, nil) },
+			request{"POST", "/v1/deployments/a%2Fb/executions", `{"input":` + string(raw) + `}`, "", "application/json"}},
+		{func() (client.Execution, error) { return c.Submit(ctx, "d", 1, &client.SubmitOptions{Key: "k"}) },
+			request{"POST", "/v1/deployments/d/executions", `{"input":1}`, "k", "application/json"}},
+		{func() (client.Execution, error) { return c.Get(ctx, "e1") }, request{Method: "GET", Path: executions + "e1"}},
+		{func() (client.Execution, error) {
+			return c.Resume(ctx, "e1", raw, &client.ResumeOptions{Key: "k", Sequence: 3})
+		}, request{"POST", executions + "e1/resume", `{"input":` + string(raw) + `,"sequence":3}`, "k", "application/json"}},
+		{func() (client.Execution, error) { return c.Cancel(ctx, "e1", "why") },
+			request{"POST", executions + "e1/cancel", `{"reason":"why"}`, "", "application/json"}},
+		{func() (client.Execution, error) { return c.Cancel(ctx, "e1", "") },
+			request{"POST", executions + "e1/cancel", `{}`, "", "application/json"}},
+	} {
+		e, err := tc.call()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Error(diff)
+		}
+		if e.ExecutionID != "e1" || e.Ended() || string(e.Raw) != queued || e.CreatedAt.UnixMilli() != 1767323045678 {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
+// A refusal is the server's problem document; whatever else answers is told by its status.
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"type":"x","title":"Invalid","status":422,"detail":"It does not fit.","code":"invalid_input",` +
+			`"errors":[{"pointer":"/a/0","message":"must be a string"}]}`: "It does not fit. (422 invalid_input)\n  \"/a/0\" must be a string",
+		`<html>`: "Unprocessable Entity (422)",
+	} {
+		c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			write(w, body)
+		})
+		_, err := c.Submit(t.Context(), "d", 1, &client.SubmitOptions{Key: "k"})
+		var p *client.Problem
+		if !errors.As(err, &p) || p.Status != 422 || p.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// Something that is no Windrow server is not taken for one.
+func TestOtherServer(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{`{}`, `<html>`, ``} {
+		c := serve(t, func(w http.ResponseWriter, _ *http.Request) { write(w, body) })
+		if _, err := c.Get(t.Context(), "e1"); err == nil {
+			t.Errorf("%q is taken for an execution", body)
+		}
+	}
+	for _, url := range []string{"", "localhost:8080", "ftp://x", "http://", "/x"} {
+		if _, err := client.New(url, nil); err == nil {
+			t.Errorf("%q is taken for a server", url)
+		}
+	}
+}
+
+// A failed request is repeated where it can't be done twice, and only there.
+func TestRepeats(t *testing.T) {
+	t.Parallel()
+	type call func(context.Context, *client.Client) error
+	submit := func(key string) call {
+		return func(ctx context.Context, c *client.Client) error {
+			_, err := c.Submit(ctx, "d", 1, &client.SubmitOptions{Key: key})
+			return err
+		}
+	}
+	get := func(ctx context.Context, c *client.Client) error { _, err := c.Get(ctx, "e1"); return err }
+	cancel := func(ctx context.Context, c *client.Client) error { _, err := c.Cancel(ctx, "e1", ""); return err }
+	resume := func(ctx context.Context, c *client.Client) error { _, err := c.Resume(ctx, "e1", 1, nil); return err }
+	for name, tc := range map[string]struct {
+		call   call
+		status int // of the first two answers; 0: the connection is cut
+		want   int64
+	}{
+		"get": {get, 503, 3}, "get, cut": {get, 0, 3}, "get, 404": {get, 404, 1}, "get, 500": {get, 500, 1},
+		"cancel": {cancel, 502, 3}, "resume": {resume, 503, 1}, "resume, cut": {resume, 0, 1},
+		"submit": {submit(""), 503, 1}, "submit, cut": {submit(""), 0, 1},
+		"submit with key": {submit("k"), 429, 3}, "submit with key, cut": {submit("k"), 0, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int64
+			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				seen(r)
+				switch {
+				case asked.Add(1) > 2:
+					write(w, queued)
+				case tc.status == 0:
+					panic(http.ErrAbortHandler)
+				default:
+					w.WriteHeader(tc.status)
+				}
+			})
+			err := tc.call(t.Context(), c)
+			if got := asked.Load(); got != tc.want || (err == nil) != (tc.want == 3) {
+				t.Errorf("asked %d times, want %d; %v", got, tc.want, err)
+			}
+		})
+	}
+}
+
+// A call ends with its context, also while it waits to repeat.
+func TestContextEndsCall(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		cancel()
+	})
+	if _, err := c.Get(ctx, "e1"); err == nil {
+		t.Error("no error")
+	}
+}
+
+// Ready is the server's readiness, asked once.
+func TestReady(t *testing.T) {
+	t.Parallel()
+	status := http.StatusOK
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" {
+			t.Errorf("asked %s", r.URL.Path)
+		}
+		w.WriteHeader(status)
+	})
+	if err := c.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+	status = http.StatusServiceUnavailable
+	if err := c.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "503") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,154 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"time"
+)
+
+// StreamOptions are the options of a stream.
+type StreamOptions struct {
+	// Cursor is the ID of the last event that was seen: the stream goes on after it. Empty: from the oldest event kept.
+	Cursor string
+	// OnReconnect is told of each lost connection, and in how long the next try is made. nil: nobody is.
+	OnReconnect func(lost error, in time.Duration)
+}
+
+var errBrokenOff = errors.New("the server ended the stream before the execution ended")
+
+// Stream follows an execution: what it says, and how it ends. The last event is the terminal one; there is none where the
+// cursor stands after it already. A connection that is lost is made again, from the last event on and for as long as ctx
+// lives, so that a viewer outlives a restart of the server. What the server can't show any more it reports as [EventGap].
+//
+// An error ends the stream: a [*Problem] where the server refuses it, or the cause for which ctx ended.
+func (c *Client) Stream(ctx context.Context, id string, opts *StreamOptions) iter.Seq2[Event, error] {
+	if opts == nil {
+		opts = &StreamOptions{}
+	}
+	return func(yield func(Event, error) bool) {
+		s := &stream{client: c, id: id, cursor: opts.Cursor, onReconnect: opts.OnReconnect, yield: yield}
+		if err := s.run(ctx); err != nil {
+			yield(Event{}, err)
+		}
+	}
+}
+
+// stream is one viewer over as many connections as it takes.
+type stream struct {
+	client      *Client
+	id          string
+	cursor      string
+	retry       time.Duration // as the server named it; 0: it did not
+	failures    int           // connections in a row that brought nothing
+	onReconnect func(error, time.Duration)
+	yield       func(Event, error) bool
+	done        bool // the consumer stopped, or the terminal event was seen
+}
+
+func (s *stream) run(ctx context.Context) error {
+	for {
+		lost := s.connect(ctx)
+		switch {
+		case s.done:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case refusal(lost):
+			return lost
+		}
+		s.failures++
+		wait := s.delay(lost)
+		if s.onReconnect != nil {
+			s.onReconnect(lost, wait)
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// refusal reports whether trying again is of no use.
+func refusal(err error) bool {
+	p, ok := errors.AsType[*Problem](err)
+	return ok && p.Status < 500 && p.Status != http.StatusTooManyRequests &&
+		p.Status != http.StatusRequestTimeout
+}
+
+// delay before the next connection: what the server asked for, then longer and longer where nothing comes of it.
+func (s *stream) delay(lost error) time.Duration {
+	wait := s.client.backoff.delay(s.failures)
+	if s.failures == 1 && s.retry > 0 {
+		wait = s.retry
+	}
+	if p, ok := errors.AsType[*Problem](lost); ok {
+		wait = max(wait, p.RetryAfter)
+	}
+	return wait
+}
+
+// connect follows the execution over one connection, and returns why that ended.
+func (s *stream) connect(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(s.client.idle, func() { cancel(errors.New("the connection was silent for too long")) })
+	defer silence.Stop()
+	resp, err := s.open(ctx)
+	if err != nil {
+		return cause(ctx, err)
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusNoContent:
+		s.done = true
+		return nil
+	case resp.StatusCode != http.StatusOK:
+		return problemOf(resp)
+	}
+	in := newReader(resp.Body, func() { silence.Reset(s.client.idle) })
+	in.lastID = s.cursor
+	return cause(ctx, s.follow(in))
+}
+
+func (s *stream) open(ctx context.Context) (*http.Response, error) {
+	req, err := s.client.request(ctx, call{method: http.MethodGet, path: executionPath(s.id, "stream")})
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	if s.cursor != "" {
+		req.Header.Set("Last-Event-ID", s.cursor)
+	}
+	return s.client.http.Do(req)
+}
+
+// follow hands events on until the stream ends.
+func (s *stream) follow(in *reader) error {
+	for {
+		f, err := in.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return errBrokenOff
+		case err != nil:
+			return err
+		}
+		s.cursor = f.id
+		if f.retry > 0 {
+			s.retry = f.retry
+		}
+		if !f.event {
+			continue
+		}
+		event := Event{ID: f.id, Kind: Kind(f.name), Data: f.data}
+		if event.Kind == eventError {
+			return errBrokenOff
+		}
+		s.failures = 0
+		s.done = !s.yield(event, nil) || event.Terminal()
+		if s.done {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,314 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/windrow-run/windrow/api/durable"
+	"github.com/windrow-run/windrow/internal/cli"
+	"github.com/windrow-run/windrow/internal/config"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// program is one run of the command line.
+type program struct {
+	env       map[string]string
+	in        string
+	newServer func(config.Config, []durable.Deployment, *slog.Logger) (cli.Server, error)
+	out, err  bytes.Buffer
+}
+
+func (p *program) run(ctx context.Context, args ...string) int {
+	main := cli.Main{Stdin: strings.NewReader(p.in), Stdout: &p.out, Stderr: &p.err, NewServer: p.newServer,
+		Exit: func(int) {}, LookupEnv: func(name string) (string, bool) {
+			value, ok := p.env[name]
+			return value, ok
+		}}
+	return main.Run(ctx, args)
+}
+
+// fake is a Windrow server that answers each request with what is scripted for its method and path, and records bodies.
+type fake struct {
+	url     string
+	mu      sync.Mutex
+	bodies  []string
+	answers map[string][]string // a problem where it begins with {"status"
+}
+
+func serve(t *testing.T, answers map[string][]string) *fake {
+	t.Helper()
+	f := &fake{answers: answers}
+	s := httptest.NewServer(f)
+	t.Cleanup(s.Close)
+	f.url = s.URL
+	return f
+}
+
+func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(err)
+	}
+	if key := r.Header.Get("Idempotency-Key"); key != "" {
+		body = append(body, " key="+key...)
+	}
+	f.bodies = append(f.bodies, strings.TrimSpace(string(body)+" "+r.Header.Get("Last-Event-ID")))
+	name := r.Method + " " + r.URL.Path
+	if len(f.answers[name]) == 0 {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	answer := f.answers[name][0]
+	f.answers[name] = f.answers[name][1:]
+	var status int
+	if n, _ := fmt.Sscanf(answer, `{"status":%d`, &status); n == 1 {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(status)
+	}
+	_, _ = io.WriteString(w, answer) // what does not arrive fails the test of the command
+}
+
+const (
+	queued    = `{"execution_id":"e1","status":"queued","sequence":1,"result":1e400}`
+	completed = "id: 1-end\nevent: completed\ndata: {\"execution_id\":\"e1\",\"status\":\"completed\",\"attempt\":2,\"result\":{\"n\":1.0}}\n\n"
+	failed    = "id: 1-end\nevent: failed\ndata: {\"execution_id\":\"e1\",\"status\":\"failed\",\"error\":" +
+		"{\"type\":\"Quota\",\"code\":\"quota\",\"message\":\"No more today.\"}}\n\n"
+	canceled = "id: 1-end\nevent: canceled\ndata: {\"execution_id\":\"e1\",\"status\":\"canceled\"}\n\n"
+	story    = "id: 1-1\nevent: status\ndata: {\"status\":\"running\",\"attempt\":1}\n\n" +
+		"id: 1-2\nevent: chunk\ndata: {\"attempt\":1,\"payload\":{\"index\":0,\"text\":\"Once \"}}\n\n" +
+		"id: 1-3\nevent: progress\ndata: {\"sequence\":1,\"kind\":\"paragraph\",\"message\":\"Told.\"}\n\n" +
+		"id: 1-4\nevent: chunk\ndata: {\"attempt\":1,\"payload\":\"upon\"}\n\n"
+	submitPath = "POST /v1/deployments/story/executions"
+	streamPath = "GET /v1/executions/e1/stream"
+)
+
+// Each client command is its request, prints what it was asked for, and exits with what came of it.
+func TestClientCommands(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "input.json")
+	if err := os.WriteFile(file, []byte(`{"from":"file"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pretty := "{\n  \"execution_id\": \"e1\",\n  \"status\": \"queued\",\n  \"sequence\": 1,\n  \"result\": 1e400\n}\n"
+	waiting := "id: 1-1\nevent: status\ndata: {\"status\":\"waiting\",\"waiting\":{\"message\":\"Ship it?\"}}\n\n"
+	for name, tc := range map[string]struct {
+		args    string
+		in      string
+		answers map[string][]string
+		code    int
+		out     string
+		err     string // part of standard error
+		bodies  []string
+	}{
+		"submit":         {"submit story", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":{}}`}},
+		"submit JSON":    {"submit story 1e400 --key k", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":1e400} key=k`}},
+		"submit stdin":   {"submit story -", "[1]\n", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":[1]}`}},
+		"submit file":    {"submit story @" + file, "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":{"from":"file"}}`}},
+		"submit no file": {"submit story @/none", "", nil, 1, "", "no such file", nil},
+		"submit no JSON": {"submit story {chunks:1}", "", nil, 2, "", "not JSON", nil},
+		"submit refused": {"submit story 1", "", map[string][]string{submitPath: {
+			`{"status":422,"code":"invalid_input","detail":"It does not fit.","errors":[{"pointer":"","message":"must be an object"}]}`}},
+			1, "", "windrow: It does not fit. (422 invalid_input)\n  \"\" must be an object", []string{`{"input":1}`}},
+		"submit wait":  {"submit story --wait", "", map[string][]string{submitPath: {queued}, streamPath: {story + completed}}, 0, "{\"n\":1.0}\n", "e1\n", []string{`{"input":{}}`, ""}},
+		"submit both":  {"submit story --wait --watch", "", nil, 2, "", "don't go together", nil},
+		"submit watch": {"submit story --watch", "", map[string][]string{submitPath: {queued}, streamPath: {completed}}, 0, "{\"n\":1.0}\n", "e1\ncompleted, 2 attempts", []string{`{"input":{}}`, ""}},
+		"get":          {"get e1", "", map[string][]string{"GET /v1/executions/e1": {queued}}, 0, pretty, "", []string{""}},
+		"get nothing":  {"get e2", "", nil, 1, "", "windrow: Not Found (404)", []string{""}},
+		"resume": {`resume e1 {"approved":true} --key k --sequence 3`, "", map[string][]string{"POST /v1/executions/e1/resume": {queued}},
+			0, pretty, "", []string{`{"input":{"approved":true},"sequence":3} key=k`}},
+		"cancel":         {"cancel e1 --reason why", "", map[string][]string{"POST /v1/executions/e1/cancel": {queued}}, 0, pretty, "", []string{`{"reason":"why"}`}},
+		"watch":          {"watch e1", "", map[string][]string{streamPath: {story + completed}}, 0, "Once upon{\"n\":1.0}\n", "running, attempt 1\n\n· Told.\n\ncompleted, 2 attempts\n", []string{""}},
+		"watch again":    {"watch e1", "", map[string][]string{streamPath: {"retry: 1\n\n" + story, completed}}, 0, "Once upon{\"n\":1.0}\n", "trying again in", []string{"", "1-4"}},
+		"watch failed":   {"watch e1", "", map[string][]string{streamPath: {failed}}, 3, "", "windrow: failed: Quota: No more today. (quota)", []string{""}},
+		"watch canceled": {"watch e1", "", map[string][]string{streamPath: {canceled}}, 4, "", "canceled\n", []string{""}},
+		"watch waiting":  {"watch e1", "", map[string][]string{streamPath: {waiting + completed}}, 0, "{\"n\":1.0}\n", "waiting: Ship it?\n  answer with: windrow resume e1 JSON", []string{""}},
+		"watch nothing":  {"watch e2", "", nil, 1, "", "Not Found", []string{""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := serve(t, tc.answers)
+			p := &program{in: tc.in, env: map[string]string{"WINDROW_SERVER": f.url}}
+			code := p.run(t.Context(), strings.Fields(tc.args)...)
+			if code != tc.code || p.out.String() != tc.out || !strings.Contains(p.err.String(), tc.err) {
+				t.Errorf("exit %d, want %d\nstdout %q\nwant   %q\nstderr %q\nwant   %q", code, tc.code, &p.out, tc.out, &p.err, tc.err)
+			}
+			if diff := cmp.Diff(tc.bodies, f.bodies); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A wrong command line is exit code 2 and a line that says where help is.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{
+		"submit", "get", "get a b", "watch", "resume", "cancel", "fly", "get e1 --nothing", "get e1 --server ::", "dev extra",
+		"serve --lease never", "dev --partitions 99", "health --url nowhere",
+	} {
+		p := &program{}
+		if code := p.run(t.Context(), strings.Fields(args)...); code != 2 || !strings.HasPrefix(p.err.String(), "windrow: ") || p.out.Len() > 0 {
+			t.Errorf("%s: exit %d, stdout %q, stderr %q", args, code, &p.out, &p.err)
+		}
+	}
+}
+
+// serve without Redis says which variable is missing.
+func TestServeNeedsRedis(t *testing.T) {
+	t.Parallel()
+	p := &program{}
+	if code := p.run(t.Context(), "serve"); code != 2 || !strings.Contains(p.err.String(), "WINDROW_REDIS_URL") {
+		t.Errorf("exit %d, stderr %q", code, &p.err)
+	}
+}
+
+// Help shows the unit, the default and the variable of a setting.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"serve --help": "[WINDROW_LEASE] (default 30s)", "dev --help": "[WINDROW_ADDR] (default \"127.0.0.1:8080\")", "--help": "windrow dev",
+		"": "windrow dev", "submit --help": "WINDROW_SERVER", "version": "windrow ",
+	} {
+		p := &program{}
+		if code := p.run(t.Context(), strings.Fields(args)...); code != 0 || !strings.Contains(p.out.String(), want) {
+			t.Errorf("%q: exit %d, stdout %q", args, code, &p.out)
+		}
+	}
+}
+
+// health turns an answer into an exit code; without a path it asks for readiness.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	f := serve(t, map[string][]string{"GET /readyz": {"ok", `{"status":503,"code":"draining"}`}, "GET /livez": {"ok"}})
+	for _, tc := range []struct {
+		url  string
+		code int
+	}{{f.url, 0}, {f.url + "/", 1}, {f.url + "/livez", 0}, {f.url + "/none", 1}, {"http://127.0.0.1:1", 1}} {
+		p := &program{}
+		if code := p.run(t.Context(), "health", "--url", tc.url); code != tc.code {
+			t.Errorf("%s: exit %d, stderr %q", tc.url, code, &p.err)
+		}
+	}
+}
+
+// idle is a server that listens and does nothing until it is told to end.
+type idle struct {
+	listening chan struct{}
+	err       error
+}
+
+func (s *idle) Run(ctx context.Context) error {
+	if s.err != nil {
+		return s.err
+	}
+	close(s.listening)
+	<-ctx.Done()
+	return nil
+}
+
+func (s *idle) Listening() <-chan struct{} { return s.listening }
+func (s *idle) URL() string                { return "http://127.0.0.1:4711" }
+
+// stopper ends a run once a text was printed.
+type stopper struct {
+	text strings.Builder
+	stop context.CancelFunc
+}
+
+func (s *stopper) String() string { return s.text.String() }
+
+func (s *stopper) Write(p []byte) (int, error) {
+	n, err := s.text.Write(p)
+	if strings.Contains(s.String(), "Ctrl-C") {
+		s.stop()
+	}
+	return n, err
+}
+
+// dev serves the demo deployments in memory and prints where, with lines that work; serve takes Redis from the environment.
+func TestServers(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]struct {
+		env    map[string]string
+		redis  string
+		number int
+		lease  string
+		banner string
+	}{
+		"dev --lease 3s":                     {nil, "", 5, "3s", "in memory"},
+		"dev":                                {map[string]string{"WINDROW_REDIS_URL": "redis://:sesame@host:1/2"}, "redis://:sesame@host:1/2", 5, "30s", "redis://host:1/2"},
+		"dev --redis redis://h --revision 2": {nil, "redis://h", 5, "30s", "redis://h"},
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			var got config.Config
+			var deployments []durable.Deployment
+			out := &stopper{stop: cancel}
+			main := cli.Main{Stdout: out, Stderr: io.Discard, LookupEnv: func(n string) (string, bool) { v, ok := want.env[n]; return v, ok },
+				NewServer: func(c config.Config, d []durable.Deployment, _ *slog.Logger) (cli.Server, error) {
+					got, deployments = c, d
+					return &idle{listening: make(chan struct{})}, nil
+				}}
+			if code := main.Run(ctx, strings.Fields(args)); code != 0 {
+				t.Errorf("exit %d", code)
+			}
+			if got.Redis.Reveal() != want.redis || len(deployments) != want.number || got.Lease.String() != want.lease {
+				t.Errorf("%+v with %d deployments", got, len(deployments))
+			}
+			for _, text := range []string{"http://127.0.0.1:4711", want.banner, "curl -N"} {
+				if !strings.Contains(out.String(), text) {
+					t.Errorf("the welcome lacks %q:\n%s", text, out)
+				}
+			}
+			if strings.Contains(out.String(), "sesame") {
+				t.Errorf("the password shows:\n%s", out)
+			}
+		})
+	}
+}
+
+// A server that can't start is exit code 1 with the reason; the demo deployments are served only where they are asked for.
+func TestServeFails(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"WINDROW_REDIS_URL": "redis://h"}
+	for args, number := range map[string]int{"serve": 0, "serve --demo": 5} {
+		p := &program{env: env, newServer: func(_ config.Config, d []durable.Deployment, _ *slog.Logger) (cli.Server, error) {
+			if len(d) != number {
+				t.Errorf("%s: %d deployments", args, len(d))
+			}
+			return &idle{err: errors.New("the policy is wrong")}, nil
+		}}
+		if code := p.run(t.Context(), strings.Fields(args)...); code != 1 || !strings.Contains(p.err.String(), "windrow: the policy is wrong") {
+			t.Errorf("%s: exit %d, stderr %q", args, code, &p.err)
+		}
+	}
+}
+
+// An interrupted command is exit code 130 and says no more.
+func TestInterrupt(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := &program{}
+	if code := p.run(ctx, "get", "e1"); code != 130 || p.err.Len() > 0 {
+		t.Errorf("exit %d, stderr %q", code, &p.err)
+	}
+}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windrow-run/windrow/api/client"
+)
+
+const (
+	serverEnv     = "WINDROW_SERVER"
+	defaultServer = "http://127.0.0.1:8080"
+)
+
+func (m *Main) addClient(root *cobra.Command) {
+	for _, cmd := range []*cobra.Command{
+		m.submitCommand(), m.getCommand(), m.watchCommand(), m.resumeCommand(), m.cancelCommand(),
+	} {
+		cmd.GroupID = "client"
+		cmd.Flags().String("server", m.defaultServer(), "URL of the server ["+serverEnv+"]")
+		root.AddCommand(cmd)
+	}
+}
+
+func (m *Main) defaultServer() string {
+	if url, ok := m.LookupEnv(serverEnv); ok && url != "" {
+		return url
+	}
+	return defaultServer
+}
+
+func clientOf(cmd *cobra.Command) (*client.Client, error) {
+	server, err := cmd.Flags().GetString("server")
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(server, nil)
+	if err != nil {
+		return nil, usageError(fmt.Errorf("--server (%s): it must be a URL such as %s", serverEnv, defaultServer))
+	}
+	return c, nil
+}
+
+func (m *Main) getCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "get ID", Short: "Print an execution as it stands", Args: exactly(1, 1, "an id"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := clientOf(cmd)
+			if err != nil {
+				return err
+			}
+			e, err := c.Get(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return m.print(e)
+		},
+	}
+}
+
+func (m *Main) resumeCommand() *cobra.Command {
+	var opts client.ResumeOptions
+	cmd := &cobra.Command{
+		Use: "resume ID [JSON|-|@FILE]", Short: "Answer a waiting execution", Args: exactly(1, 2, "an id and an answer"),
+		Long: "Answer a waiting execution with JSON: given as it is, read from standard input (-), or from a file (@FILE).",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			answer, err := m.document(args[1:])
+			if err != nil {
+				return err
+			}
+			c, err := clientOf(cmd)
+			if err != nil {
+				return err
+			}
+			e, err := c.Resume(cmd.Context(), args[0], answer, &opts)
+			if err != nil {
+				return err
+			}
+			return m.print(e)
+		},
+	}
+	cmd.Flags().StringVar(&opts.Key, "key", "", "idempotency key: the same answer with the same key is applied once")
+	cmd.Flags().Int64Var(&opts.Sequence, "sequence", 0, "the wait that the answer is for (0: whichever is open)")
+	return cmd
+}
+
+func (m *Main) cancelCommand() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use: "cancel ID", Short: "Ask an execution to stop", Args: exactly(1, 1, "an id"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := clientOf(cmd)
+			if err != nil {
+				return err
+			}
+			e, err := c.Cancel(cmd.Context(), args[0], reason)
+			if err != nil {
+				return err
+			}
+			return m.print(e)
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever asks later")
+	return cmd
+}
+
+// print shows an execution as the server sent it, indented.
+func (m *Main) print(e client.Execution) error {
+	var b bytes.Buffer
+	if err := json.Indent(&b, e.Raw, "", "  "); err != nil {
+		return fmt.Errorf("the answer is not JSON: %w", err)
+	}
+	_, err := fmt.Fprintln(m.Stdout, b.String())
+	return err
+}
+
+// document reads a JSON argument: as it is, from standard input, or from a file. Without one it is {}. Whatever JSON it
+// is goes to the server byte for byte.
+func (m *Main) document(args []string) (json.RawMessage, error) {
+	data, err := m.argument(args)
+	if err != nil {
+		return nil, err
+	}
+	if !json.Valid(data) {
+		return nil, usageError(fmt.Errorf("the argument is not JSON: quote it for the shell, as in '{\"chunks\": 60}'"))
+	}
+	return data, nil
+}
+
+func (m *Main) argument(args []string) ([]byte, error) {
+	switch {
+	case len(args) == 0:
+		return []byte("{}"), nil
+	case args[0] == "-":
+		return io.ReadAll(m.Stdin)
+	case strings.HasPrefix(args[0], "@"):
+		return os.ReadFile(args[0][1:])
+	}
+	return []byte(args[0]), nil
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windrow-run/windrow/api/client"
+)
+
+type submitFlags struct {
+	client.SubmitOptions
+	wait, watch bool
+}
+
+func (m *Main) submitCommand() *cobra.Command {
+	var flags submitFlags
+	cmd := &cobra.Command{
+		Use: "submit DEPLOYMENT [JSON|-|@FILE]", Short: "Submit work and print its id",
+		Long: "Submit work and print its id. The input is JSON: given as it is, read from standard input (-), or from a file " +
+			"(@FILE); {} where there is none.",
+		Args: exactly(1, 2, "a deployment and an input"),
+		RunE: func(cmd *cobra.Command, args []string) error { return m.submit(cmd, args, flags) },
+	}
+	cmd.Flags().StringVar(&flags.Key, "key", "", "idempotency key: the same input with the same key is submitted once")
+	cmd.Flags().BoolVar(&flags.wait, "wait", false, "wait for the end and print the result")
+	cmd.Flags().BoolVar(&flags.watch, "watch", false, "show what happens until the end, as watch does")
+	return cmd
+}
+
+func (m *Main) submit(cmd *cobra.Command, args []string, flags submitFlags) error {
+	if flags.wait && flags.watch {
+		return usageError(errors.New("--wait and --watch don't go together"))
+	}
+	input, err := m.document(args[1:])
+	if err != nil {
+		return err
+	}
+	c, err := clientOf(cmd)
+	if err != nil {
+		return err
+	}
+	e, err := c.Submit(cmd.Context(), args[0], input, &flags.SubmitOptions)
+	if err != nil {
+		return err
+	}
+	if !flags.wait && !flags.watch {
+		_, err := fmt.Fprintln(m.Stdout, e.ExecutionID)
+		return err
+	}
+	m.sayf("%s", e.ExecutionID)
+	return m.follow(cmd.Context(), c, e.ExecutionID, flags.wait)
+}

@@ -1,0 +1,174 @@
+package config_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"github.com/windrow-run/windrow/internal/config"
+)
+
+// load reads a command line and an environment as the server commands do.
+func load(args []string, env map[string]string) (config.Config, error) {
+	c := config.Default()
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	config.Register(fs, &c)
+	config.RegisterDemo(fs, &c)
+	if err := fs.Parse(args); err != nil {
+		return c, err
+	}
+	err := config.LoadEnv(fs, func(name string) (string, bool) {
+		value, ok := env[name]
+		return value, ok
+	})
+	return c.Complete(), err
+}
+
+// A server that is told nothing has settings that are valid.
+func TestDefault(t *testing.T) {
+	t.Parallel()
+	c, err := load(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+	if c.CommitMargin != 1500*time.Millisecond || c.Heartbeat != 10*time.Second || c.Slots < 1 || c.BodyBytes <= c.PayloadBytes {
+		t.Errorf("derived settings: %+v", c)
+	}
+}
+
+// A flag wins over its variable, a variable over the default, and an empty variable is none.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"WINDROW_LEASE": "3s", "WINDROW_RETRIES": "7", "WINDROW_POLL": "", "WINDROW_DEMO": "true",
+		"WINDROW_TERMINAL_TTL": "2d", "WINDROW_PAYLOAD_BYTES": "64KiB", "WINDROW_REDIS_URL": "redis://u:pw@h:1/2"}
+	c, err := load([]string{"--retries=5", "--history-bytes", "2MB"}, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []any{c.Lease, c.Retries, c.Poll, c.Demo, c.TerminalTTL, c.PayloadBytes, c.HistoryBytes, c.Redis.Reveal(), c.CommitMargin}
+	want := []any{3 * time.Second, 5, 5 * time.Second, true, 48 * time.Hour, config.Bytes(65536), config.Bytes(2_000_000),
+		"redis://u:pw@h:1/2", 300 * time.Millisecond}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Every setting can be set by the environment, and help names its variable and its default.
+func TestEverySettingHasAVariable(t *testing.T) {
+	t.Parallel()
+	c := config.Default()
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	config.Register(fs, &c)
+	fs.VisitAll(func(f *pflag.Flag) {
+		if !strings.Contains(f.Usage, "["+config.EnvName(f.Name)+"]") {
+			t.Errorf("--%s: %s", f.Name, f.Usage)
+		}
+		err := config.LoadEnv(fs, func(name string) (string, bool) { return "\x00 no value", name == config.EnvName(f.Name) })
+		if text := f.Value.Type() == "string" || f.Value.Type() == "url"; text != (err == nil) {
+			t.Errorf("--%s set to nonsense: %v", f.Name, err)
+		}
+		if err != nil && (!strings.Contains(err.Error(), config.EnvName(f.Name)) || strings.Contains(err.Error(), "no value")) {
+			t.Errorf("--%s: %v", f.Name, err)
+		}
+	})
+	help := fs.FlagUsages()
+	for _, want := range []string{"(default 30s)", "(default 7d)", "(default 1h)", "(default 100ms)", "(default 1MB)",
+		"(default 64KB)", "--lease duration", "--payload-bytes bytes"} {
+		if !strings.Contains(help, want) {
+			t.Errorf("help lacks %q", want)
+		}
+	}
+}
+
+// What is out of range is named with its flag and its variable, all of it at once.
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	for args, settings := range map[string]string{
+		"--lease=1ms":                       "lease",
+		"--lease=3s --commit-margin=1500ms": "commit-margin",
+		"--heartbeat=20s":                   "heartbeat",
+		"--partitions=33":                   "partitions",
+		"--partitions=0 --retries=-1":       "partitions retries",
+		"--addr=8080":                       "addr",
+		"--redis=http://h":                  "redis",
+		"--redis=redis://":                  "redis",
+		"--redis=:%":                        "redis",
+		"--key-prefix={a}":                  "key-prefix",
+		"--revision=-":                      "revision",
+		"--stream-ttl=8d":                   "stream-ttl",
+		"--retry-delay=2m":                  "retry-delay",
+		"--keepalive=16s":                   "keepalive",
+		"--chunk-bytes=2MB":                 "chunk-bytes",
+		"--body-bytes=10KB":                 "body-bytes",
+		"--payload-bytes=1":                 "payload-bytes",
+		"--log-level=loud":                  "log-level",
+		"--log-format=xml":                  "log-format",
+		"--slots=-1":                        "slots",
+	} {
+		c, err := load(strings.Fields(args), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.SplitSeq(fmt.Sprint(c.Validate()), "\n") {
+			name, _, _ := strings.Cut(strings.TrimPrefix(line, "--"), " ")
+			got = append(got, name)
+			if !strings.Contains(line, config.EnvName(name)) {
+				t.Errorf("%s: %s", args, line)
+			}
+		}
+		if strings.Join(got, " ") != settings {
+			t.Errorf("%s: %v", args, got)
+		}
+	}
+}
+
+// Without Redis, serve says which variable is missing.
+func TestRequireRedis(t *testing.T) {
+	t.Parallel()
+	var p *config.Problem
+	if err := config.Default().RequireRedis(); !errors.As(err, &p) || !strings.Contains(err.Error(), "WINDROW_REDIS_URL") {
+		t.Errorf("%v", err)
+	}
+	c, err := load([]string{"--redis", "rediss://h"}, nil)
+	if err != nil || c.RequireRedis() != nil {
+		t.Errorf("%v, %v", err, c.RequireRedis())
+	}
+}
+
+// However a configuration is printed, its password does not show.
+func TestSecret(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{
+		"redis://user:sesame@host:6379/0?password=sesame", "redis://:sesame@host", "redis://sesame%zz@host", "unix:///run/x?password=sesame",
+	} {
+		c, err := load([]string{"--redis", url}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		encoded, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		slog.New(slog.NewJSONHandler(&log, nil)).Info("start", "config", c, "redis", c.Redis)
+		slog.New(slog.NewTextHandler(&log, nil)).Info("start", "config", c, "redis", c.Redis)
+		shown := fmt.Sprintf("%v %+v %#v %s %q %s %s %v", c, c, c, c.Redis, c.Redis, encoded, log.String(), c.Validate())
+		if strings.Contains(shown, "sesame") {
+			t.Errorf("%s shows in %s", url, shown)
+		}
+		if c.Redis.Reveal() != url {
+			t.Errorf("revealed %s", c.Redis.Reveal())
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/windrow-run/windrow/api/durable"
+	"github.com/windrow-run/windrow/internal/config"
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/runtime"
+	"github.com/windrow-run/windrow/internal/server"
+	"github.com/windrow-run/windrow/internal/store"
+	"github.com/windrow-run/windrow/internal/store/memory"
+	"github.com/windrow-run/windrow/internal/stream"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// watched is a store that says when it was closed, and opens as it is told.
+type watched struct {
+	store.Store
+	open   func() error
+	closed chan struct{}
+}
+
+func (w *watched) Open(context.Context) error {
+	if w.open == nil {
+		return nil
+	}
+	return w.open()
+}
+
+func (w *watched) Close() error {
+	close(w.closed)
+	return w.Store.Close()
+}
+
+// rig is a server on a memory store with one deployment, "hold", that runs until it is told to stop.
+type rig struct {
+	app   *server.App
+	store *watched
+	held  chan durable.Context // the running attempt
+	done  chan error           // of Run
+	stop  context.CancelFunc
+}
+
+func start(t *testing.T, change func(*server.Params, *watched)) *rig {
+	t.Helper()
+	r := &rig{held: make(chan durable.Context, 10), done: make(chan error, 1)}
+	hold := func(c durable.Context, _ struct{}) (int, error) {
+		r.held <- c
+		<-c.Done()
+		return 0, context.Cause(c)
+	}
+	c := config.Default()
+	c.Addr, c.ShutdownGrace, c.DrainTimeout = "127.0.0.1:0", 50*time.Millisecond, time.Second
+	r.store = &watched{Store: memory.New(memory.Config{}), closed: make(chan struct{})}
+	p := server.Params{Config: c.Complete(), Store: r.store, Front: front,
+		Deployments: []durable.Deployment{durable.MustDefine("hold", "1", hold, nil)}}
+	if change != nil {
+		change(&p, r.store)
+	}
+	app, err := server.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.app = app
+	ctx, cancel := context.WithCancel(t.Context())
+	r.stop = cancel
+	t.Cleanup(cancel)
+	go func() { r.done <- app.Run(ctx) }()
+	return r
+}
+
+// front answers readiness, submits, and follows, with no care for the contract.
+func front(p server.Parts) (http.Handler, error) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if err := p.Runtime.Ready(r.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	})
+	mux.HandleFunc("POST /submit", func(w http.ResponseWriter, r *http.Request) {
+		out, err := p.Runtime.Submit(r.Context(), runtime.SubmitRequest{Deployment: "hold", Body: []byte(`{}`), Input: []byte(`{}`)})
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		io.WriteString(w, out.Record.Control.ID) //nolint:errcheck // the client of a test sees what is missing
+	})
+	mux.HandleFunc("GET /stream/{id}", func(w http.ResponseWriter, r *http.Request) {
+		v, err := p.Hub.Subscribe(r.Context(), stream.Request{ID: r.PathValue("id"), Scope: store.Scope{All: true}})
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		defer v.Close()
+		for {
+			e, err := v.Next(r.Context())
+			if err != nil {
+				return
+			}
+			if i, ok := e.(*stream.Interrupted); ok {
+				io.WriteString(w, string(i.Reason)) //nolint:errcheck // as above
+				return
+			}
+			http.NewResponseController(w).Flush() //nolint:errcheck // as above
+		}
+	})
+	mux.Handle("GET /metrics", p.Metrics.Handler())
+	return mux, nil
+}
+
+func (r *rig) call(t *testing.T, method, path string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, r.app.URL()+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// ready waits until the server says that it is, asking again and again.
+func (r *rig) ready(t *testing.T) {
+	t.Helper()
+	<-r.app.Listening()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		if status, _ := r.call(t, "GET", "/readyz"); status == http.StatusOK {
+			return
+		}
+	}
+}
+
+// At a shutdown running work is handed over, a viewer is told to reconnect, and the store is closed last.
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	r.ready(t)
+	_, id := r.call(t, "POST", "/submit")
+	attempt := <-r.held
+	viewer := make(chan string, 1)
+	go func() {
+		_, body := r.call(t, "GET", "/stream/"+id)
+		viewer <- body
+	}()
+	r.stop()
+	<-attempt.Done()
+	if cause := context.Cause(attempt); !errors.Is(cause, durable.ErrShutdown) {
+		t.Errorf("the attempt ended for %v", cause)
+	}
+	if said := <-viewer; said != string(stream.ReasonShutdown) && !strings.Contains(said, "draining") {
+		t.Errorf("the viewer was told %q", said)
+	}
+	<-r.store.closed
+	if err := <-r.done; err != nil {
+		t.Error(err)
+	}
+}
+
+// The metrics show what is unfinished.
+func TestBacklog(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	r.ready(t)
+	r.call(t, "POST", "/submit")
+	<-r.held
+	_, body := r.call(t, "GET", "/metrics")
+	if want := `backlog_executions{deployment="hold",revision="1",state="started"} 1`; !strings.Contains(body, want) {
+		t.Errorf("metrics lack %s", want)
+	}
+	r.stop()
+	if err := <-r.done; err != nil {
+		t.Error(err)
+	}
+}
+
+// A store that does not answer is waited for: the server is alive and not ready.
+func TestStoreAnswersLate(t *testing.T) {
+	t.Parallel()
+	var tries int
+	asked := make(chan struct{}, 10)
+	r := start(t, func(_ *server.Params, w *watched) {
+		w.open = func() error {
+			defer func() { asked <- struct{}{} }()
+			if tries++; tries == 1 {
+				return execution.Errorf(execution.CodeUnavailable, "not yet")
+			}
+			return nil
+		}
+	})
+	<-r.app.Listening()
+	<-asked
+	if status, _ := r.call(t, "GET", "/readyz"); status != http.StatusServiceUnavailable {
+		t.Errorf("readiness %d before the store answers", status)
+	}
+	r.ready(t)
+	r.stop()
+	if err := <-r.done; err != nil {
+		t.Error(err)
+	}
+}
+
+// A store that can't be used ends the server with the reason.
+func TestStoreRefused(t *testing.T) {
+	t.Parallel()
+	reason := errors.New("maxmemory-policy is allkeys-lru")
+	r := start(t, func(_ *server.Params, w *watched) { w.open = func() error { return reason } })
+	if err := <-r.done; !errors.Is(err, reason) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A server that is stopped while its store does not answer stops.
+func TestStopsBeforeTheStoreAnswers(t *testing.T) {
+	t.Parallel()
+	r := start(t, func(_ *server.Params, w *watched) {
+		w.open = func() error { return execution.Errorf(execution.CodeUnavailable, "never") }
+	})
+	<-r.app.Listening()
+	r.stop()
+	if err := <-r.done; err != nil {
+		t.Error(err)
+	}
+}
+
+// An address that can't be listened on is an error that names the setting, and the store is closed all the same.
+func TestListenFails(t *testing.T) {
+	t.Parallel()
+	r := start(t, func(p *server.Params, _ *watched) { p.Config.Addr = "256.0.0.1:0" })
+	if err := <-r.done; err == nil || !strings.Contains(err.Error(), "--addr") {
+		t.Errorf("%v", err)
+	}
+	<-r.store.closed
+}
+
+// Deployments that can't be served are refused before anything starts.
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	fn := func(durable.Context, int) (int, error) { return 0, nil }
+	p := server.Params{Config: config.Default().Complete(), Store: memory.New(memory.Config{}), Front: front}
+	for _, name := range []string{"status", "v1"} {
+		p.Deployments = []durable.Deployment{durable.MustDefine(name, "1", fn, nil)}
+		if _, err := server.New(p); err == nil {
+			t.Errorf("a deployment named %s is served", name)
+		}
+	}
+	d := durable.MustDefine("twice", "1", fn, nil)
+	p.Deployments = []durable.Deployment{d, d}
+	if _, err := server.New(p); err == nil {
+		t.Error("a deployment is served twice")
+	}
+}
