@@ -7,10 +7,11 @@ import (
 	"net/http"
 	"net/url"
 	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/windrow-run/windrow/internal/telemetry"
 )
 
 func (m *Main) healthCommand() *cobra.Command {
@@ -65,16 +66,8 @@ func (m *Main) versionCommand() *cobra.Command {
 	}
 }
 
-// version tells the module's version, or the commit that the program was built from.
+// version tells the module's version and the commit that the program was built from.
 func version() string {
-	name, commit := "(unknown)", ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		name = info.Main.Version
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				commit = " " + s.Value
-			}
-		}
-	}
-	return fmt.Sprintf("windrow %s%s %s %s/%s", name, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	name, commit := telemetry.Build()
+	return fmt.Sprintf("windrow %s (commit %s) %s %s/%s", name, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

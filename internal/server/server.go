@@ -28,8 +28,6 @@ type Params struct {
 	Store store.Store
 	// Metrics are shown at /metrics. nil: of the App's own.
 	Metrics *telemetry.Metrics
-	// Front makes the HTTP floor on top of the other parts.
-	Front func(Parts) (http.Handler, error)
 }
 
 // Parts are what the HTTP floor stands on.
@@ -67,12 +65,12 @@ func New(p Params) (*App, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	parts := Parts{Config: p.Config, Runtime: r, Hub: hub, Metrics: p.Metrics, Logger: p.Logger}
-	front, err := p.Front(parts)
+	handler, err := front(parts)
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	p.Metrics.SetBacklog(backlogOf(r))
-	return &App{Parts: parts, store: p.Store, handler: front, listening: make(chan struct{})}, nil
+	return &App{Parts: parts, store: p.Store, handler: handler, listening: make(chan struct{})}, nil
 }
 
 // Handler is the server's HTTP floor, for who serves it elsewhere. It works while Run does.
@@ -165,7 +163,7 @@ func (a *App) httpServer() *http.Server {
 		Handler:           a.handler,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    int(a.Config.HeaderBytes),
+		MaxHeaderBytes:    2 * int(a.Config.HeaderBytes), // above the limit that is answered with a problem document
 		ErrorLog:          slog.NewLogLogger(a.Logger.Handler(), slog.LevelDebug),
 	}
 }

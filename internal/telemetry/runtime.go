@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"runtime"
-	"runtime/debug"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -80,15 +79,7 @@ func (m *Metrics) LoopRestarted(loop string) {
 // newBuildInfo returns a gauge that is always 1 and says by its labels what
 // runs: the module's version, the commit, and the Go version.
 func newBuildInfo() prometheus.Collector {
-	version, revision := "unknown", "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		version = info.Main.Version
-		for _, setting := range info.Settings {
-			if setting.Key == "vcs.revision" {
-				revision = setting.Value
-			}
-		}
-	}
+	version, revision := Build()
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: namespace, Name: "build_info", Help: "What runs; always 1.",
 		ConstLabels: prometheus.Labels{"version": version, "revision": revision, "go_version": runtime.Version()},

@@ -1,0 +1,32 @@
+package server
+
+import (
+	"net/http"
+	"time"
+
+	windrow "github.com/windrow-run/windrow"
+	"github.com/windrow-run/windrow/internal/httpapi"
+	"github.com/windrow-run/windrow/internal/telemetry"
+)
+
+const (
+	bodyTimeout = 30 * time.Second // for a request's body to arrive
+	sendTimeout = 10 * time.Second // for a viewer to take an event, before it is cut
+	reconnect   = time.Second      // after which viewers that were cut off come back, about
+	headerRoom  = 4096             // by which the server's own limit of headers is above the one that is answered with a problem
+)
+
+// front is the HTTP floor on top of the other parts.
+func front(p Parts) (http.Handler, error) {
+	version, _ := telemetry.Build()
+	kind := "memory"
+	if p.Config.Redis != "" {
+		kind = "redis"
+	}
+	return httpapi.New(httpapi.Params{
+		Runtime: p.Runtime, Hub: p.Hub, Logger: p.Logger, Metrics: p.Metrics, Scrape: p.Metrics.Handler(),
+		Contract: windrow.OpenAPI(), Version: version, StoreKind: kind,
+		BodyBytes: int64(p.Config.BodyBytes), HeaderBytes: int(p.Config.HeaderBytes), JSONDepth: p.Config.JSONDepth,
+		BodyTimeout: bodyTimeout, SendTimeout: sendTimeout, Reconnect: reconnect,
+	})
+}
