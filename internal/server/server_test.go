@@ -5,15 +5,15 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/windrow-run/windrow/api/durable"
 	"github.com/windrow-run/windrow/internal/config"
 	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/redistest"
 	"github.com/windrow-run/windrow/internal/runtime"
 	"github.com/windrow-run/windrow/internal/server"
 	"github.com/windrow-run/windrow/internal/store"
@@ -21,7 +21,7 @@ import (
 	"github.com/windrow-run/windrow/internal/stream"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 
 // watched is a store that says when it was closed, and opens as it is told.
 type watched struct {
