@@ -69,8 +69,8 @@ func start(t testing.TB, args ...string) *server {
 	}()
 	t.Cleanup(func() { s.end(syscall.SIGKILL) })
 	select {
-	case addr := <-listening:
-		s.URL = "http://" + addr
+	case url := <-listening:
+		s.URL = url
 	case <-s.done:
 		t.Fatalf("windrow %s ended: %v\n%s", strings.Join(args, " "), s.err, s.logs)
 	case <-time.After(30 * time.Second):
@@ -127,10 +127,10 @@ func (l *logs) read(r io.Reader, listening chan<- string) {
 			l.lines = l.lines[1:]
 		}
 		l.mu.Unlock()
-		var line struct{ Msg, Addr string }
+		var line struct{ Msg, URL string }
 		if json.Unmarshal(scan.Bytes(), &line) == nil && line.Msg == "listening" {
 			select {
-			case listening <- line.Addr:
+			case listening <- line.URL:
 			default:
 			}
 		}

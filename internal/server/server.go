@@ -73,9 +73,6 @@ func New(p Params) (*App, error) {
 	return &App{Parts: parts, store: p.Store, handler: handler, listening: make(chan struct{})}, nil
 }
 
-// Handler is the server's HTTP floor, for who serves it elsewhere. It works while Run does.
-func (a *App) Handler() http.Handler { return a.handler }
-
 // Listening is closed once the server accepts connections.
 func (a *App) Listening() <-chan struct{} { return a.listening }
 

@@ -5,23 +5,21 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/windrow-run/windrow/api/durable"
 	"github.com/windrow-run/windrow/internal/config"
 	"github.com/windrow-run/windrow/internal/execution"
-	"github.com/windrow-run/windrow/internal/runtime"
+	"github.com/windrow-run/windrow/internal/redistest"
 	"github.com/windrow-run/windrow/internal/server"
 	"github.com/windrow-run/windrow/internal/store"
 	"github.com/windrow-run/windrow/internal/store/memory"
-	"github.com/windrow-run/windrow/internal/stream"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 
 // watched is a store that says when it was closed, and opens as it is told.
 type watched struct {
@@ -62,7 +60,7 @@ func start(t *testing.T, change func(*server.Params, *watched)) *rig {
 	c := config.Default()
 	c.Addr, c.ShutdownGrace, c.DrainTimeout = "127.0.0.1:0", 50*time.Millisecond, time.Second
 	r.store = &watched{Store: memory.New(memory.Config{}), closed: make(chan struct{})}
-	p := server.Params{Config: c.Complete(), Store: r.store, Front: front,
+	p := server.Params{Config: c.Complete(), Store: r.store,
 		Deployments: []durable.Deployment{durable.MustDefine("hold", "1", hold, nil)}}
 	if change != nil {
 		change(&p, r.store)
@@ -77,45 +75,6 @@ func start(t *testing.T, change func(*server.Params, *watched)) *rig {
 	t.Cleanup(cancel)
 	go func() { r.done <- app.Run(ctx) }()
 	return r
-}
-
-// front answers readiness, submits, and follows, with no care for the contract.
-func front(p server.Parts) (http.Handler, error) {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if err := p.Runtime.Ready(r.Context()); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		}
-	})
-	mux.HandleFunc("POST /submit", func(w http.ResponseWriter, r *http.Request) {
-		out, err := p.Runtime.Submit(r.Context(), runtime.SubmitRequest{Deployment: "hold", Body: []byte(`{}`), Input: []byte(`{}`)})
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		io.WriteString(w, out.Record.Control.ID) //nolint:errcheck // the client of a test sees what is missing
-	})
-	mux.HandleFunc("GET /stream/{id}", func(w http.ResponseWriter, r *http.Request) {
-		v, err := p.Hub.Subscribe(r.Context(), stream.Request{ID: r.PathValue("id"), Scope: store.Scope{All: true}})
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		defer v.Close()
-		for {
-			e, err := v.Next(r.Context())
-			if err != nil {
-				return
-			}
-			if i, ok := e.(*stream.Interrupted); ok {
-				io.WriteString(w, string(i.Reason)) //nolint:errcheck // as above
-				return
-			}
-			http.NewResponseController(w).Flush() //nolint:errcheck // as above
-		}
-	})
-	mux.Handle("GET /metrics", p.Metrics.Handler())
-	return mux, nil
 }
 
 func (r *rig) call(t *testing.T, method, path string) (int, string) {
@@ -155,11 +114,11 @@ func TestShutdown(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	r.ready(t)
-	_, id := r.call(t, "POST", "/submit")
+	id := r.submit(t, "hold", `{}`)
 	attempt := <-r.held
 	viewer := make(chan string, 1)
 	go func() {
-		_, body := r.call(t, "GET", "/stream/"+id)
+		_, body := r.call(t, "GET", "/v1/executions/"+id+"/stream")
 		viewer <- body
 	}()
 	r.stop()
@@ -167,7 +126,7 @@ func TestShutdown(t *testing.T) {
 	if cause := context.Cause(attempt); !errors.Is(cause, durable.ErrShutdown) {
 		t.Errorf("the attempt ended for %v", cause)
 	}
-	if said := <-viewer; said != string(stream.ReasonShutdown) && !strings.Contains(said, "draining") {
+	if said := <-viewer; !strings.Contains(said, "event: error\n") || !strings.Contains(said, `"code":"draining"`) {
 		t.Errorf("the viewer was told %q", said)
 	}
 	<-r.store.closed
@@ -181,7 +140,7 @@ func TestBacklog(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	r.ready(t)
-	r.call(t, "POST", "/submit")
+	r.submit(t, "hold", `{}`)
 	<-r.held
 	_, body := r.call(t, "GET", "/metrics")
 	if want := `backlog_executions{deployment="hold",revision="1",state="started"} 1`; !strings.Contains(body, want) {
@@ -256,7 +215,7 @@ func TestListenFails(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	fn := func(durable.Context, int) (int, error) { return 0, nil }
-	p := server.Params{Config: config.Default().Complete(), Store: memory.New(memory.Config{}), Front: front}
+	p := server.Params{Config: config.Default().Complete(), Store: memory.New(memory.Config{})}
 	for _, name := range []string{"status", "v1"} {
 		p.Deployments = []durable.Deployment{durable.MustDefine(name, "1", fn, nil)}
 		if _, err := server.New(p); err == nil {
