@@ -68,7 +68,9 @@ func New(p Params) (http.Handler, error) {
 		return nil, err
 	}
 	// The limit of depth is for what a client nests in its input; the body around it is one level more.
-	a := &api{Params: p, limits: bodyLimits{bytes: p.BodyBytes, depth: p.JSONDepth + 1, timeout: p.BodyTimeout}}
-	router := newRouter(p.Logger, p.Metrics.HTTPRequest, p.HeaderBytes)
+	a := &api{Params: p, limits: bodyLimits{bytes: p.BodyBytes, depth: p.JSONDepth + 1}}
+	router := newRouter(routerParams{
+		log: p.Logger, observe: p.Metrics.HTTPRequest, headerBytes: p.HeaderBytes, bodyTimeout: p.BodyTimeout,
+	})
 	return route.HandlerWithOptions(a, route.ChiServerOptions{BaseRouter: router, ErrorHandlerFunc: invalidParameter}), nil
 }

@@ -16,9 +16,8 @@ import (
 
 // bodyLimits bounds what is read of a request.
 type bodyLimits struct {
-	bytes   int64         // of the body as it arrives
-	depth   int           // of objects and arrays in the body
-	timeout time.Duration // for the whole body to arrive
+	bytes int64 // of the body as it arrives
+	depth int   // of objects and arrays in the body
 }
 
 // readBody returns the body of a request as compact strict JSON, or nil where the request has none. It reads no more than
@@ -33,10 +32,11 @@ func readBody(w http.ResponseWriter, r *http.Request, limits bodyLimits) ([]byte
 	if r.ContentLength > limits.bytes {
 		return nil, bodyTooLarge(limits.bytes)
 	}
-	raw, err := readAll(w, r, limits)
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limits.bytes))
 	if err != nil {
-		return nil, readProblem(err, limits)
+		return nil, readProblem(err, limits.bytes)
 	}
+	liftDeadline(w)
 	if len(raw) == 0 {
 		return nil, nil // a chunked body without a chunk
 	}
@@ -47,26 +47,32 @@ func readBody(w http.ResponseWriter, r *http.Request, limits bodyLimits) ([]byte
 	return body, nil
 }
 
-// readAll reads the whole body before the timeout. The deadline is lifted afterwards: it would otherwise end the
-// background read by which the server learns that a client has gone.
-func readAll(w http.ResponseWriter, r *http.Request, limits bodyLimits) ([]byte, error) {
-	controller := http.NewResponseController(w)
-	if limits.timeout > 0 {
-		if err := controller.SetReadDeadline(time.Now().Add(limits.timeout)); err != nil {
-			return nil, err
-		}
-		defer func() { _ = controller.SetReadDeadline(time.Time{}) }()
+// hurried gives a body until the timeout to arrive, also where nobody reads it: the server reads on after an early answer,
+// and a client that never sends what it has announced would hold its connection for good.
+func hurried(timeout time.Duration) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ContentLength != 0 {
+				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout)) // a recorder in tests has none
+			}
+			next.ServeHTTP(w, r)
+		})
 	}
-	return io.ReadAll(http.MaxBytesReader(w, r.Body, limits.bytes))
 }
 
-func readProblem(err error, limits bodyLimits) *problem.Problem {
+// liftDeadline ends what hurried began, once the body is there: the deadline would otherwise end the read by which the
+// server learns that a client has gone, and the request with it.
+func liftDeadline(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+}
+
+func readProblem(err error, limit int64) *problem.Problem {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return bodyTooLarge(limits.bytes)
+		return bodyTooLarge(limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return problem.New(contract.ProblemCodeRequestTimeout, "The body must arrive within %s.", limits.timeout)
+		return problem.New(contract.ProblemCodeRequestTimeout, "")
 	default:
 		return problem.New(contract.ProblemCodeInvalidRequest, "The body could not be read to its end.")
 	}

@@ -13,17 +13,17 @@ import (
 	"github.com/windrow-run/windrow/api/contract"
 )
 
-// bodyServer answers with the body as it was read, or with the problem.
-func bodyServer(t *testing.T, limits bodyLimits) *httptest.Server {
+// bodyServer answers with a body of at most 20 bytes and depth 2 as it was read, or with the problem.
+func bodyServer(t *testing.T, timeout time.Duration) *httptest.Server {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, refused := readBody(w, r, limits)
+	server := httptest.NewServer(hurried(timeout)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, refused := readBody(w, r, bodyLimits{bytes: 20, depth: 2})
 		if refused != nil {
 			refused.Write(w)
 			return
 		}
-		fmt.Fprintf(w, "%v %s", body == nil, body)
-	}))
+		_, _ = fmt.Fprintf(w, "%v %s", body == nil, body)
+	})))
 	t.Cleanup(server.Close)
 	return server
 }
@@ -56,7 +56,7 @@ func chunked(text string) io.Reader { return struct{ io.Reader }{strings.NewRead
 
 func TestReadBody(t *testing.T) {
 	t.Parallel()
-	server := bodyServer(t, bodyLimits{bytes: 20, depth: 2, timeout: time.Minute})
+	server := bodyServer(t, time.Minute)
 	tests := map[string]struct {
 		body    io.Reader
 		headers map[string]string
@@ -84,7 +84,7 @@ func TestReadBody(t *testing.T) {
 
 func TestReadBodyRefuses(t *testing.T) {
 	t.Parallel()
-	server := bodyServer(t, bodyLimits{bytes: 20, depth: 2, timeout: time.Minute})
+	server := bodyServer(t, time.Minute)
 	large := `"` + strings.Repeat("x", 19) + `"`
 	tests := map[string]struct {
 		body    io.Reader
@@ -126,24 +126,53 @@ func TestReadBodyRefuses(t *testing.T) {
 	}
 }
 
-// A client that says how much it will send and does not is told so, and does not hold the server up.
+// A client that says how much it will send and does not is told so, and does not hold the server up, whether its body is
+// read or refused unread.
 func TestReadBodySlowly(t *testing.T) {
 	t.Parallel()
-	server := bodyServer(t, bodyLimits{bytes: 20, depth: 2, timeout: 50 * time.Millisecond})
-	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
+	server := bodyServer(t, 50*time.Millisecond)
+	tests := map[string]struct{ head, want string }{
+		"read":           {"Content-Type: application/json\r\nContent-Length: 9", "HTTP/1.1 408 "},
+		"read in chunks": {"Content-Type: application/json\r\nTransfer-Encoding: chunked", "HTTP/1.1 408 "},
+		"refused unread": {"Content-Type: text/plain\r\nContent-Length: 9", "HTTP/1.1 415 "},
 	}
-	defer connection.Close()
-	if _, err := io.WriteString(connection, "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n[1,"); err != nil {
-		t.Fatal(err)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer connection.Close()
+			if _, err := io.WriteString(connection, "POST / HTTP/1.1\r\nHost: x\r\n"+test.head+"\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := io.ReadAll(connection) // ends when the server closes the connection
+			if err != nil || !strings.HasPrefix(string(answer), test.want) {
+				t.Errorf("answered %s (%v), want %s", answer, err, test.want)
+			}
+		})
 	}
-	answer, err := io.ReadAll(connection)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasPrefix(string(answer), "HTTP/1.1 408 ") || !strings.Contains(string(answer), string(contract.ProblemCodeRequestTimeout)) {
-		t.Errorf("answered %s", answer)
+}
+
+// A body that is there in time does not hurry what comes after it.
+func TestDeadlineIsLifted(t *testing.T) {
+	t.Parallel()
+	const timeout = 50 * time.Millisecond
+	server := httptest.NewServer(hurried(timeout)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, refused := readBody(w, r, bodyLimits{bytes: 20, depth: 2}); refused != nil {
+			refused.Write(w)
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			t.Error("the request ended with the deadline of its body")
+		case <-time.After(3 * timeout):
+		}
+	})))
+	defer server.Close()
+	if status, text := post(t, server, strings.NewReader("1"), jsonType("application/json")); status != http.StatusOK {
+		t.Errorf("%d %s", status, text)
 	}
 }
 

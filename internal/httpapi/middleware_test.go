@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/windrow-run/windrow/api/contract"
+	"github.com/windrow-run/windrow/internal/httpapi/problem"
 )
 
 // journal is a log that tests read line by line.
@@ -55,12 +57,13 @@ func testRouter(t *testing.T) (handler http.Handler, log *journal, observed *[]s
 	t.Helper()
 	log, observed = &journal{}, &[]seen{}
 	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	router := newRouter(logger, func(route, method string, status int, elapsed time.Duration) {
+	observe := func(route, method string, status int, elapsed time.Duration) {
 		*observed = append(*observed, seen{route, method, status})
 		if elapsed < 0 {
 			t.Errorf("a request took %v", elapsed)
 		}
-	}, 1000)
+	}
+	router := newRouter(routerParams{log: logger, observe: observe, headerBytes: 1000, bodyTimeout: time.Minute})
 	router.Get("/v1/executions/{id}", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "ok") })
 	router.Post("/v1/executions/{id}/cancel", func(http.ResponseWriter, *http.Request) {})
 	router.Get("/livez", func(http.ResponseWriter, *http.Request) {})
@@ -98,12 +101,12 @@ func TestRequestID(t *testing.T) {
 	t.Parallel()
 	handler, _, _ := testRouter(t)
 	for _, id := range []string{"a", "A.b_c-9", strings.Repeat("x", 64)} {
-		if got := send(handler, "GET", "/livez", "X-Request-Id: "+id).Header().Get("X-Request-Id"); got != id {
+		if got := send(handler, "GET", "/livez", "X-Request-Id: "+id).Header().Get(problem.RequestIDHeader); got != id {
 			t.Errorf("%s became %s", id, got)
 		}
 	}
 	for _, id := range []string{"", "a b", "a\"b", "ü", strings.Repeat("x", 65)} {
-		got := send(handler, "GET", "/livez", "X-Request-Id: "+id).Header().Get("X-Request-Id")
+		got := send(handler, "GET", "/livez", "X-Request-Id: "+id).Header().Get(problem.RequestIDHeader)
 		if got == id || !plain(got) {
 			t.Errorf("%q became %q", id, got)
 		}
@@ -142,7 +145,8 @@ func TestRequestsAreObserved(t *testing.T) {
 	}
 	lines := log.lines(t)
 	for i, level := range []string{"INFO", "INFO", "DEBUG", "INFO"} {
-		if lines[i]["level"] != level || lines[i]["request_id"] != want2(i) || lines[i]["route"] != want[i].Route {
+		id := fmt.Sprintf("r%d", i+1)
+		if lines[i]["level"] != level || lines[i]["request_id"] != id || lines[i]["route"] != want[i].Route {
 			t.Errorf("line %d is %v, want the level %s", i, lines[i], level)
 		}
 	}
@@ -150,8 +154,6 @@ func TestRequestsAreObserved(t *testing.T) {
 		t.Errorf("an id is in the log: %s", &log.text)
 	}
 }
-
-func want2(i int) string { return []string{"r1", "r2", "r3", "r4"}[i] }
 
 // A panic is told to the log only.
 func TestPanicBecomesAProblem(t *testing.T) {

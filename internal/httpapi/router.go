@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
@@ -13,11 +15,20 @@ import (
 	"github.com/windrow-run/windrow/internal/httpapi/route"
 )
 
+// routerParams is what every route has in common.
+type routerParams struct {
+	log         *slog.Logger
+	observe     observer      // nil: nobody
+	headerBytes int           // of a request's target and headers
+	bodyTimeout time.Duration // for a request's body to arrive
+}
+
 // newRouter returns a router without routes, on which every answer has a request's name, a line in the log and the headers
 // that guard it, and every error a problem document.
-func newRouter(log *slog.Logger, observe observer, headerLimit int) *chi.Mux {
+func newRouter(p routerParams) *chi.Mux {
 	router := chi.NewRouter()
-	router.Use(named, observed(log, observe), recovered(log), guarded, bounded(headerLimit), middleware.GetHead)
+	router.Use(named, observed(p.log, p.observe), recovered(p.log), guarded, hurried(p.bodyTimeout), bounded(p.headerBytes),
+		middleware.GetHead)
 	router.NotFound(noSuchRoute)
 	router.MethodNotAllowed(methodNotAllowed(router))
 	return router
@@ -50,15 +61,15 @@ func methodNotAllowed(routes chi.Routes) http.HandlerFunc {
 // invalidParameter answers for parameters that the generated routes can't read.
 func invalidParameter(w http.ResponseWriter, _ *http.Request, err error) {
 	name := "A parameter"
-	switch err := err.(type) {
-	case *route.InvalidParamFormatError:
-		name = "The parameter " + err.ParamName
-	case *route.TooManyValuesForParamError:
-		if err.ParamName == keyHeader {
+	if format, ok := errors.AsType[*route.InvalidParamFormatError](err); ok {
+		name = "The parameter " + format.ParamName
+	}
+	if many, ok := errors.AsType[*route.TooManyValuesForParamError](err); ok {
+		if many.ParamName == keyHeader {
 			invalidKey("The header must be there once.").Write(w)
 			return
 		}
-		name = "The parameter " + err.ParamName
+		name = "The parameter " + many.ParamName
 	}
 	problem.New(contract.ProblemCodeInvalidRequest, "%s can't be read.", name).Write(w)
 }

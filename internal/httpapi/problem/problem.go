@@ -11,7 +11,7 @@ import (
 )
 
 // RequestIDHeader names the request; the name also ends up in the document's instance.
-const RequestIDHeader = "X-Request-Id"
+const RequestIDHeader = "X-Request-ID"
 
 // MaxErrors is how many errors a document lists at most.
 const MaxErrors = 20

@@ -36,6 +36,7 @@ func statuses() map[contract.ProblemCode]int {
 		contract.ProblemCodeDraining:              503,
 		contract.ProblemCodeStoreUnavailable:      503,
 		contract.ProblemCodeUnconfirmed:           503,
+		contract.ProblemCodeStreamInterrupted:     503,
 	}
 }
 
