@@ -117,6 +117,7 @@ func (d *deriver) check(t reflect.Type, seen map[reflect.Type]bool) error {
 		}
 	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer, reflect.Uintptr:
 		return noForm(t)
+	default:
 	}
 	return nil
 }
@@ -133,8 +134,7 @@ func readableKey(t reflect.Type) bool {
 // fields yields the fields of a struct that encoding/json reads, embedded ones as they stand.
 func fields(t reflect.Type) iter.Seq[reflect.StructField] {
 	return func(yield func(reflect.StructField) bool) {
-		for i := range t.NumField() {
-			field := t.Field(i)
+		for field := range t.Fields() {
 			if field.Tag.Get("json") == "-" || !field.IsExported() && !field.Anonymous {
 				continue
 			}
@@ -236,6 +236,7 @@ func (d *deriver) pointers(t reflect.Type, s *jsonschema.Schema, defs jsonschema
 		}
 	case reflect.Struct:
 		d.pointerFields(t, s, defs, done)
+	default:
 	}
 }
 

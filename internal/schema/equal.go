@@ -69,24 +69,24 @@ func (c *check) write(to hash.Hash, value any, at *place) {
 	}
 	switch value := value.(type) {
 	case map[string]any:
-		fmt.Fprintf(to, "{%d", len(value))
+		_, _ = fmt.Fprintf(to, "{%d", len(value))
 		for _, name := range sortedKeys(value) {
-			fmt.Fprintf(to, "%q", name)
+			_, _ = fmt.Fprintf(to, "%q", name)
 			c.write(to, value[name], at.member(name))
 		}
 	case []any:
-		fmt.Fprintf(to, "[%d", len(value))
+		_, _ = fmt.Fprintf(to, "[%d", len(value))
 		for i, item := range value {
 			c.write(to, item, at.item(i))
 		}
 	case json.Number:
 		if exact := c.exact(value, at); exact != nil {
-			fmt.Fprintf(to, "n%s;", exact.RatString())
+			_, _ = fmt.Fprintf(to, "n%s;", exact.RatString())
 		}
 	case string:
-		fmt.Fprintf(to, "%q", value)
+		_, _ = fmt.Fprintf(to, "%q", value)
 	default:
-		fmt.Fprintf(to, "%v;", value)
+		_, _ = fmt.Fprintf(to, "%v;", value)
 	}
 }
 

@@ -54,8 +54,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 func notJSON(err error) *Error {
 	refused := &Error{Code: CodeNotJSON, Message: "the schema is not valid JSON", Err: err}
-	var strict *strictjson.Error
-	if errors.As(err, &strict) {
+	if strict, ok := errors.AsType[*strictjson.Error](err); ok {
 		refused.Pointer, refused.Message = strict.Pointer, strict.Code.Rule()
 	}
 	return refused

@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func mustCompile(t testing.TB, raw string) *Schema {
-	t.Helper()
+func mustCompile(tb testing.TB, raw string) *Schema {
+	tb.Helper()
 	s, err := Compile([]byte(raw), Limits{})
 	if err != nil {
-		t.Fatalf("Compile(%s): %v", raw, err)
+		tb.Fatalf("Compile(%s): %v", raw, err)
 	}
 	return s
 }

@@ -21,7 +21,10 @@ func NewWriter(response http.ResponseWriter, timeout time.Duration) (*Writer, er
 	header.Set("Cache-Control", "no-cache, no-transform")
 	header.Set("X-Accel-Buffering", "no")
 	w := &Writer{response: response, controller: http.NewResponseController(response), timeout: timeout}
-	return w, w.Send(nil)
+	if err := w.Send(nil); err != nil {
+		return nil, err
+	}
+	return w, nil
 }
 
 // Send sends frames at once. After an error the stream is broken, and the client has to come back.
