@@ -147,17 +147,18 @@ const paragraph = 30 // chunks of a story of 300 between two checkpoints
 // attempt, and its viewer sees what followed and exactly one end. Twenty times.
 func TestKilledServer(t *testing.T) {
 	redis := redistest.Private(t, redistest.Options{AppendFsync: "everysec"})
-	for i := range 20 {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Parallel()
-			killOnce(t, redis.URL(), redistest.Prefix(t))
+	var wg sync.WaitGroup
+	for i := range 20 { // all at once: each mostly waits
+		wg.Go(func() {
+			t.Run(fmt.Sprint(i), func(t *testing.T) { killOnce(t, redis.URL(), redistest.Prefix(t)) })
 		})
 	}
+	wg.Wait()
 }
 
 func killOnce(t *testing.T, redisURL, prefix string) {
 	ctx := within(t, 2*time.Minute)
-	args := []string{"dev", "--redis", redisURL, "--prefix", prefix, "--addr", "127.0.0.1:0", "--lease", "3s"}
+	args := []string{"dev", "--redis", redisURL, "--key-prefix", prefix, "--addr", "127.0.0.1:0", "--lease", "3s"}
 	first := start(t, args...)
 	var mu sync.Mutex
 	current := first
@@ -203,7 +204,7 @@ func killOnce(t *testing.T, redisURL, prefix string) {
 func TestHandover(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, time.Minute)
-	args := []string{"dev", "--redis", redistest.URL(t), "--prefix", redistest.Prefix(t), "--addr", "127.0.0.1:0", "--lease", "30s"}
+	args := []string{"dev", "--redis", redistest.URL(t), "--key-prefix", redistest.Prefix(t), "--addr", "127.0.0.1:0", "--lease", "30s"}
 	first := start(t, args...)
 	id := submit(t, ctx, first.URL, "story", `{"chunks":300,"seconds":10}`)
 
@@ -242,7 +243,7 @@ func TestHandover(t *testing.T) {
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, time.Minute)
-	args := []string{"dev", "--redis", redistest.URL(t), "--prefix", redistest.Prefix(t), "--addr", "127.0.0.1:0", "--lease", "1s"}
+	args := []string{"dev", "--redis", redistest.URL(t), "--key-prefix", redistest.Prefix(t), "--addr", "127.0.0.1:0", "--lease", "1s"}
 	first := start(t, args...)
 	id := submit(t, ctx, first.URL, "crash", `{}`)
 	<-first.done

@@ -23,7 +23,7 @@ func TestApproval(t *testing.T) {
 			t.Parallel()
 			args := []string{"dev", "--addr", "127.0.0.1:0"}
 			if store == "redis" {
-				args = append(args, "--redis", redistest.URL(t), "--prefix", redistest.Prefix(t))
+				args = append(args, "--redis", redistest.URL(t), "--key-prefix", redistest.Prefix(t))
 			}
 			s := start(t, args...)
 			approveFiveTimes(t, s.URL, []int{202, 202, 202, 202, 202}, "Idempotency-Key: once")
@@ -131,7 +131,7 @@ func eventually(t testing.TB, ctx context.Context, what string, cond func() bool
 func TestTwoRevisions(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, time.Minute)
-	args := []string{"dev", "--redis", redistest.URL(t), "--prefix", redistest.Prefix(t), "--addr", "127.0.0.1:0", "--poll", "500ms"}
+	args := []string{"dev", "--redis", redistest.URL(t), "--key-prefix", redistest.Prefix(t), "--addr", "127.0.0.1:0", "--poll", "500ms"}
 	old := start(t, append(args, "--revision", "r1")...)
 	young := start(t, append(args, "--revision", "r2")...)
 
@@ -176,7 +176,7 @@ func TestTwoRevisions(t *testing.T) {
 // Work submitted to one server is picked up by the other within 25 ms at p99.
 func TestPickup(t *testing.T) {
 	ctx := within(t, time.Minute)
-	args := []string{"dev", "--redis", redistest.URL(t), "--prefix", redistest.Prefix(t), "--addr", "127.0.0.1:0", "--slots", "1"}
+	args := []string{"dev", "--redis", redistest.URL(t), "--key-prefix", redistest.Prefix(t), "--addr", "127.0.0.1:0", "--slots", "1"}
 	front := start(t, args...)
 	long := submit(t, ctx, front.URL, "story", `{"chunks":600,"seconds":60}`) // takes the front's only slot for stories
 	awaitStatus(t, ctx, front.URL, long, "running")
@@ -193,7 +193,7 @@ func TestPickup(t *testing.T) {
 			t.Fatalf("%s: %+v", last.Name, p)
 		}
 	}
-	total, fast := histogram(t, ctx, back.URL, "windrow_pickup_seconds", `deployment="story"`, "0.025")
+	total, fast := histogram(t, ctx, back.URL, "windrow_pickup_duration_seconds", `deployment="story"`, "0.025")
 	if total != n {
 		t.Fatalf("the other server picked up %d of %d", total, n)
 	}
