@@ -1,0 +1,25 @@
+package redis_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/store"
+	"github.com/windrow-run/windrow/internal/store/memory"
+	"github.com/windrow-run/windrow/internal/store/storetest"
+)
+
+// TestModel holds the store against the memory store, command by command.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	storetest.Model(t, func(t testing.TB, limits store.Limits) storetest.Env {
+		now := execution.InstantOf(time.Now())
+		s := memory.New(memory.Config{Limits: limits, Clock: func() execution.Instant { return now }})
+		t.Cleanup(func() { _ = s.Close() })
+		return storetest.Env{Store: s, Advance: func(d time.Duration) { now += execution.Instant(d.Microseconds()) }}
+	}, func(t testing.TB, limits store.Limits) storetest.Env {
+		s, clock := standing(t, 1, limits)
+		return storetest.Env{Store: s, Advance: clock.advance}
+	})
+}
