@@ -82,9 +82,3 @@ func refused(outcome string) error {
 	}
 	return &execution.Error{Code: execution.CodeInternal, Message: "the store gave an unknown answer", Err: fmt.Errorf("script outcome %q", outcome)}
 }
-
-// isOutOfMemory reports whether the server refused a write for want of memory.
-func isOutOfMemory(err error) bool {
-	var reply goredis.Error
-	return errors.As(err, &reply) && strings.Contains(reply.Error(), "OOM")
-}

@@ -93,7 +93,7 @@ func (s *Store) checkEviction(ctx context.Context, node *goredis.Client, info ma
 		policy = values["maxmemory-policy"]
 	}
 	if policy != "noeviction" {
-		return fmt.Errorf("Redis setting maxmemory-policy is %q: executions could be evicted; set it to noeviction", policy)
+		return fmt.Errorf("maxmemory-policy of Redis is %q: executions could be evicted; set it to noeviction", policy)
 	}
 	return nil
 }
