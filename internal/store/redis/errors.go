@@ -30,8 +30,7 @@ func translate(err error) error {
 	if err == nil {
 		return nil
 	}
-	var known *execution.Error
-	if errors.As(err, &known) {
+	if _, known := errors.AsType[*execution.Error](err); known {
 		return err
 	}
 	var reply goredis.Error

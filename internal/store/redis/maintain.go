@@ -192,19 +192,17 @@ func (s *Store) settle(ctx context.Context, pages []page, m *store.Maintained) e
 	return nil
 }
 
-// settled counts what became of a chore. One whose guard did not hold was seen to by somebody else.
+// settled counts what became of a chore. One whose guard did not hold, or whose execution is gone, was seen to by somebody
+// else. What can't be carried out never stalls its neighbours.
 func (s *Store) settled(c chore, rep reply, m *store.Maintained) error {
 	if rep.err != nil {
 		return rep.err
 	}
 	out, err := s.decodeApplied(c.id, c.plan, rep.value)
 	switch {
-	case execution.Is(err, execution.CodeUnavailable):
-		return err
+	case execution.Is(err, execution.CodeCorrupt):
+		m.Malformed++
 	case err != nil || out.moved || out.stale:
-		return nil
-	}
-	switch {
 	case out.control.Status == execution.Failed:
 		m.Failed++
 	case out.control.Status == execution.Canceled:
@@ -214,7 +212,7 @@ func (s *Store) settled(c chore, rep reply, m *store.Maintained) error {
 	default:
 		m.Requeued++
 	}
-	return nil
+	return nil //nolint:nilerr // counted, or nothing to count
 }
 
 func removed(rep reply, m *store.Maintained) error {

@@ -13,13 +13,15 @@ import (
 // TestModel holds the store against the memory store, command by command.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	storetest.Model(t, func(t testing.TB, limits store.Limits) storetest.Env {
+	storetest.Model(t, func(tb testing.TB, limits store.Limits) storetest.Env {
+		tb.Helper()
 		now := execution.InstantOf(time.Now())
 		s := memory.New(memory.Config{Limits: limits, Clock: func() execution.Instant { return now }})
-		t.Cleanup(func() { _ = s.Close() })
+		tb.Cleanup(func() { _ = s.Close() })
 		return storetest.Env{Store: s, Advance: func(d time.Duration) { now += execution.Instant(d.Microseconds()) }}
-	}, func(t testing.TB, limits store.Limits) storetest.Env {
-		s, clock := standing(t, 1, limits)
+	}, func(tb testing.TB, limits store.Limits) storetest.Env {
+		tb.Helper()
+		s, clock := standing(tb, 1, limits)
 		return storetest.Env{Store: s, Advance: clock.advance}
 	})
 }

@@ -97,7 +97,7 @@ func (s *Store) Close() error {
 	}
 	s.close()
 	for _, t := range open {
-		t.Close()
+		_ = t.Close() // it never fails
 	}
 	err := s.client.Close() // cuts off what is under way
 	s.calls.Wait()

@@ -10,8 +10,9 @@ import (
 // TestStore holds the store against the contract, by a clock that the suite moves.
 func TestStore(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t testing.TB, limits store.Limits) storetest.Env {
-		s, clock := standing(t, 1, limits)
+	storetest.Run(t, func(tb testing.TB, limits store.Limits) storetest.Env {
+		tb.Helper()
+		s, clock := standing(tb, 1, limits)
 		return storetest.Env{Store: s, Advance: clock.advance}
 	})
 }
