@@ -103,21 +103,21 @@ func (s *Store) beatenOne(b store.Beat, r *reader, now execution.Instant) store.
 		return store.Beaten{Err: corrupt(fmt.Errorf("control of %s", b.ID)), Now: now}
 	}
 	out := store.Beaten{Version: r.number(), LeaseUntil: r.number(), Canceled: r.flag(), Now: now}
-	entry, held := r.text(), r.list()
 	if outcome == "log" {
 		out.Err = corrupt(fmt.Errorf("event log of %s", b.ID))
 		return out
 	}
+	if !r.more() {
+		return out
+	}
+	entry, held := r.logID(), r.list()
 	s.remember(b, entry, held)
 	r.failed(held)
 	return out
 }
 
 // remember keeps up with what the log holds.
-func (s *Store) remember(b store.Beat, entry string, held *reader) {
-	if entry == "" {
-		return
-	}
+func (s *Store) remember(b store.Beat, entry execution.LogID, held *reader) {
 	if !held.more() {
 		s.history.appended(b.ID, b.Fence, weight{entry, len(b.Chunks.Chunks), b.Chunks.Size()})
 		return
@@ -125,7 +125,7 @@ func (s *Store) remember(b store.Beat, entry string, held *reader) {
 	var entries []weight
 	for held.more() {
 		e := held.list()
-		entries = append(entries, weight{e.text(), int(e.number()), int(e.number())})
+		entries = append(entries, weight{e.logID(), int(e.number()), int(e.number())})
 		held.failed(e)
 	}
 	s.history.learned(b.ID, b.Fence, entries)

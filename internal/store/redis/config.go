@@ -34,7 +34,8 @@ type Config struct {
 	Logger *slog.Logger
 
 	// Observe, where it is not nil, is told of each exchange: the name of its script (of the first one in a pipeline), the
-	// number of exchanges and of commands in it, how long it took, and "ok" or the code of its failure.
+	// number of exchanges and of commands in it, how long it took, and "ok", the code of its failure, or "noscript" where the
+	// server had to be told the script.
 	Observe func(script string, exchanges, commands int, d time.Duration, outcome string)
 
 	clock string // text in place of lua/clock.lua; only tests set it

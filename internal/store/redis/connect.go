@@ -34,6 +34,7 @@ func connect(c Config) (goredis.UniversalClient, error) {
 		return goredis.NewFailoverClient(o.Failover()), nil
 	case cluster:
 		return goredis.NewClusterClient(o.Cluster()), nil
+	case oneServer:
 	}
 	return goredis.NewClient(o.Simple()), nil
 }

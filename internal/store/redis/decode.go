@@ -83,6 +83,16 @@ func (r *reader) number() int64 {
 	return n
 }
 
+func (r *reader) logID() execution.LogID {
+	text := r.text()
+	if r.err != nil {
+		return execution.LogID{}
+	}
+	id, err := execution.ParseLogID(text)
+	r.err = err
+	return id
+}
+
 func (r *reader) instant() execution.Instant { return execution.Instant(r.number()) }
 
 func (r *reader) flag() bool { return r.number() == 1 }
@@ -176,13 +186,10 @@ func (r *reader) log() []execution.Entry {
 	list := r.list()
 	for list.more() {
 		e := list.list()
-		id, err := execution.ParseLogID(e.text())
+		id := e.logID()
 		fields := e.list()
 		entry := execution.Entry{ID: id, Kind: execution.EntryKind(fields.text()), Data: fields.payload()}
 		e.failed(fields)
-		if e.err == nil {
-			e.err = err
-		}
 		list.failed(e)
 		out = append(out, entry)
 	}

@@ -109,7 +109,7 @@ func randomControl(r *rand.Rand) execution.Control {
 		Attempt: r.Int64N(50), LostLeases: r.Int64N(3), Retries: r.Int64N(3), Claims: r.Int64N(3), Budgets: execution.DefaultBudgets(),
 		CanceledAt: r.Int64N(2) * 1796037400000, ProgressSequence: r.Int64N(3), CreatedAt: 1796037400000, UpdatedAt: 1796037400000 + r.Int64N(80_000_000)}
 	c.Status = []execution.Status{execution.Queued, execution.Running, execution.Waiting}[r.IntN(3)]
-	switch c.Status {
+	switch c.Status { //nolint:exhaustive // an ended execution has nothing of its own
 	case execution.Queued:
 		c.AvailableAt = r.Int64N(2) * 1796037437318
 	case execution.Running:

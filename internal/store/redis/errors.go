@@ -30,8 +30,7 @@ func translate(err error) error {
 	if err == nil {
 		return nil
 	}
-	var known *execution.Error
-	if errors.As(err, &known) {
+	if _, known := errors.AsType[*execution.Error](err); known {
 		return err
 	}
 	var reply goredis.Error
@@ -81,10 +80,4 @@ func refused(outcome string) error {
 		return corrupt(fmt.Errorf("script outcome %q", outcome))
 	}
 	return &execution.Error{Code: execution.CodeInternal, Message: "the store gave an unknown answer", Err: fmt.Errorf("script outcome %q", outcome)}
-}
-
-// isOutOfMemory reports whether the server refused a write for want of memory.
-func isOutOfMemory(err error) bool {
-	var reply goredis.Error
-	return errors.As(err, &reply) && strings.Contains(reply.Error(), "OOM")
 }

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -60,7 +61,7 @@ func (s *Store) exchange(ctx context.Context, calls ...call) []reply {
 	replies := s.send(ctx, calls, func(int) bool { return false })
 	var unknown []int
 	for i, r := range replies {
-		if r.err != nil && strings.Contains(r.err.Error(), "NOSCRIPT") {
+		if isUnknownScript(r.err) {
 			unknown = append(unknown, i)
 		}
 	}
@@ -76,6 +77,9 @@ func (s *Store) exchange(ctx context.Context, calls ...call) []reply {
 	}
 	return replies
 }
+
+// isUnknownScript reports whether nothing ran because the server does not know the script.
+func isUnknownScript(err error) bool { return err != nil && strings.Contains(err.Error(), "NOSCRIPT") }
 
 // firstOf tells which calls are the first of their script on their partition: those carry its text, the rest its digest.
 func firstOf(calls []call) func(int) bool {
@@ -104,22 +108,62 @@ func (s *Store) send(ctx context.Context, calls []call, whole func(int) bool) []
 	for i, c := range calls {
 		commands[i] = c.command(ctx, whole(i))
 	}
-	if len(calls) == 1 {
-		s.client.Process(ctx, commands[0])
+	var out []reply
+	if err := s.await(ctx, func() { s.process(ctx, commands) }); err != nil {
+		out = failAll(len(calls), err)
 	} else {
-		pipe := s.client.Pipeline()
-		for _, c := range commands {
-			pipe.Process(ctx, c)
+		out = make([]reply, len(calls))
+		for i, c := range commands {
+			v, err := c.Result()
+			out[i] = reply{v, translate(blame(ctx, err))}
 		}
-		pipe.Exec(ctx) // its error is that of one of the commands
-	}
-	out := make([]reply, len(calls))
-	for i, c := range commands {
-		v, err := c.Result()
-		out[i] = reply{v, translate(err)}
 	}
 	s.observe(calls, out, time.Since(start))
 	return out
+}
+
+// blame says that ctx has ended where its deadline is why the client gave up, which it reports as its own timeout.
+func blame(ctx context.Context, err error) error {
+	if deadline, ok := ctx.Deadline(); ok && isTimeout(err) && !time.Now().Before(deadline) {
+		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+	}
+	return err
+}
+
+// process leaves the replies in the commands.
+func (s *Store) process(ctx context.Context, commands []once) {
+	if len(commands) == 1 {
+		_ = s.client.Process(ctx, commands[0]) // the command has its error
+		return
+	}
+	pipe := s.client.Pipeline()
+	for _, c := range commands {
+		_ = pipe.Process(ctx, c) // it only queues
+	}
+	_, _ = pipe.Exec(ctx) // that of one of the commands
+}
+
+// await runs f, but waits no longer than ctx lasts: the client itself minds a deadline, and no cancellation.
+func (s *Store) await(ctx context.Context, f func()) error {
+	if ctx.Done() == nil {
+		f()
+		return nil
+	}
+	if !s.enter() {
+		return unavailable(goredis.ErrClosed)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer s.calls.Done()
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return unavailable(ctx.Err())
+	}
 }
 
 // observe reports an exchange, by the script of its first call and its first failure.
@@ -129,7 +173,10 @@ func (s *Store) observe(calls []call, replies []reply, d time.Duration) {
 	}
 	outcome := "ok"
 	for _, r := range replies {
-		if r.err != nil {
+		if isUnknownScript(r.err) {
+			outcome = "noscript"
+			break
+		} else if r.err != nil {
 			outcome = string(execution.CodeOf(r.err))
 			break
 		}

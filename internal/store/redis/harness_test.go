@@ -17,25 +17,27 @@ import (
 func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 
 // standing is a store in a namespace of its own whose clock stands still.
-func standing(t testing.TB, partitions int, limits store.Limits) (*redis.Store, *movable) {
-	prefix := redistest.Prefix(t)
-	c := redis.StandingClock(redis.Config{URL: redistest.URL(t), Prefix: prefix, Partitions: partitions, Limits: limits})
+func standing(tb testing.TB, partitions int, limits store.Limits) (*redis.Store, *movable) {
+	tb.Helper()
+	prefix := redistest.Prefix(tb)
+	c := redis.StandingClock(redis.Config{URL: redistest.URL(tb), Prefix: prefix, Partitions: partitions, Limits: limits})
 	s, err := redis.New(c)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { closeStore(t, s) })
-	clock := &movable{t: t, store: s, client: redistest.Client(t), prefix: prefix}
+	tb.Cleanup(func() { closeStore(tb, s) })
+	clock := &movable{t: tb, store: s, client: redistest.Client(tb), prefix: prefix}
 	clock.set(time.Now())
-	if err := s.Open(t.Context()); err != nil {
-		t.Fatal(err)
+	if err := s.Open(tb.Context()); err != nil {
+		tb.Fatal(err)
 	}
 	return s, clock
 }
 
-func closeStore(t testing.TB, s *redis.Store) {
+func closeStore(tb testing.TB, s *redis.Store) {
+	tb.Helper()
 	if err := s.Close(); err != nil {
-		t.Errorf("close: %v", err)
+		tb.Errorf("close: %v", err)
 	}
 }
 

@@ -17,7 +17,7 @@ type histories struct {
 }
 
 // maxHistories bounds the memory. A log that was dropped is asked for again.
-const maxHistories = 20_000
+const maxHistories = 10_000
 
 // history is the log of one execution during one attempt.
 type history struct {
@@ -28,7 +28,7 @@ type history struct {
 
 // weight is how much an entry counts against the bounds. One that holds no chunks counts as one chunk.
 type weight struct {
-	id            string
+	id            execution.LogID
 	chunks, bytes int
 }
 
@@ -72,7 +72,7 @@ func (h *histories) applied(c execution.Control, p execution.Plan, ids *reader) 
 		return
 	}
 	for _, e := range p.Progress {
-		log.add(weight{ids.text(), 1, len(e)})
+		log.add(weight{ids.logID(), 1, len(e)})
 	}
 }
 
@@ -91,7 +91,7 @@ func (h *histories) trim(id string, fence int64, chunks, bytes int) string {
 			if i == 0 {
 				return ""
 			}
-			return e.id
+			return e.id.String()
 		}
 	}
 	if len(log.entries) == 0 {

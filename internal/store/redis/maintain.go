@@ -7,20 +7,40 @@ import (
 	"github.com/windrow-run/windrow/internal/store"
 )
 
-// Maintain implements [store.Store].
+// Maintain implements [store.Store]. It works in rounds, each of one exchange that lists and one that does, over all
+// partitions that have more.
 func (s *Store) Maintain(ctx context.Context, limit int) (store.Maintained, error) {
 	var m store.Maintained
+	fronts := make([]front, s.config.Partitions)
+	for p := range fronts {
+		fronts[p].partition = p
+	}
 	left := budget{limit, limit, limit}
-	for p := range s.config.Partitions {
-		if err := s.maintain(ctx, p, &left, &m); err != nil {
+	for len(fronts) > 0 {
+		next, idle, err := s.round(ctx, fronts, &left, &m)
+		if err != nil {
 			return m, err
 		}
+		m.More = len(next) > 0
+		if idle && len(next) == len(fronts) {
+			break // what is left is not for this pass
+		}
+		fronts = next
 	}
 	return m, nil
 }
 
+// front is where the work on a partition stands: so many members of a schema that this release does not know are passed over.
+type front struct{ partition, skipLeases, skipWaits int }
+
 // budget is how much of each kind of work a pass may still do.
 type budget struct{ leases, waits, ended int }
+
+// portion is the part of it for the i-th of n partitions.
+func (b budget) portion(i, n int) budget {
+	part := func(count int) int { return min(int(max(portion(count, i, n), 0)), bound) }
+	return budget{part(b.leases), part(b.waits), part(b.ended)}
+}
 
 // chore is one thing to do, with what it counts as.
 type chore struct {
@@ -31,57 +51,72 @@ type chore struct {
 
 // page is what lua/overdue.lua lists.
 type page struct {
-	chores                []chore
-	ended                 []string
-	skipLeases, skipWaits int // of a schema that this release does not know
-	leases, waits         int // listed
-	malformed             int
-	more                  bool
+	front         // as it stands afterwards
+	chores        []chore
+	ended         []string
+	leases, waits int // listed
+	malformed     int
+	foreign       int
+	more          bool
 }
 
-// maintain works on one partition a page at a time, until nothing is left or the budget is spent.
-func (s *Store) maintain(ctx context.Context, partition int, left *budget, m *store.Maintained) error {
-	skipLeases, skipWaits := 0, 0
-	for {
-		pg, err := s.overdue(ctx, partition, *left, skipLeases, skipWaits)
-		if err != nil {
-			return err
-		}
-		m.Malformed += pg.malformed
-		m.Skipped += pg.skipLeases + pg.skipWaits
-		skipLeases, skipWaits = skipLeases+pg.skipLeases, skipWaits+pg.skipWaits
-		left.leases, left.waits, left.ended = left.leases-pg.leases, left.waits-pg.waits, left.ended-len(pg.ended)
-		if err := s.settle(ctx, partition, pg, m); err != nil {
-			return err
-		}
-		idle := len(pg.chores) == 0 && len(pg.ended) == 0 && pg.skipLeases+pg.skipWaits == 0 && pg.malformed == 0
-		if !pg.more || idle {
-			m.More = m.More || pg.more
-			return nil
-		}
+// round lists what is due, does it, and returns the partitions that have more. idle: there was nothing to do.
+func (s *Store) round(ctx context.Context, fronts []front, left *budget, m *store.Maintained) (next []front, idle bool, err error) {
+	pages, err := s.overdue(ctx, fronts, *left)
+	if err != nil {
+		return nil, false, err
 	}
+	idle = true
+	for _, pg := range pages {
+		m.Malformed += pg.malformed
+		m.Skipped += pg.foreign
+		left.leases, left.waits, left.ended = left.leases-pg.leases, left.waits-pg.waits, left.ended-len(pg.ended)
+		if pg.more {
+			next = append(next, pg.front)
+		}
+		idle = idle && pg.leases+pg.waits+len(pg.ended)+pg.malformed+pg.foreign == 0
+	}
+	return next, idle, s.settle(ctx, pages, m)
 }
 
 // overdue lists what there is to do, and decides what to do about it.
-func (s *Store) overdue(ctx context.Context, partition int, left budget, skipLeases, skipWaits int) (page, error) {
-	var head packer
-	head.array(5).number(int64(min(left.leases, bound))).number(int64(skipLeases))
-	head.number(int64(min(left.waits, bound))).number(int64(skipWaits)).number(int64(min(left.ended, bound)))
-	v, err := s.run(ctx, s.scripts.overdue, partition, head.bytes())
-	if err != nil {
-		return page{}, err
+func (s *Store) overdue(ctx context.Context, fronts []front, left budget) ([]page, error) {
+	calls := make([]call, len(fronts))
+	for i, f := range fronts {
+		part := left.portion(i, len(fronts))
+		var head packer
+		head.array(5).number(int64(part.leases)).number(int64(f.skipLeases))
+		head.number(int64(part.waits)).number(int64(f.skipWaits)).number(int64(part.ended))
+		calls[i] = call{s.scripts.overdue, s.keys.anchor(f.partition), []any{head.bytes()}}
 	}
+	pages := make([]page, len(fronts))
+	for i, rep := range s.exchange(ctx, calls...) {
+		if rep.err != nil {
+			return nil, rep.err
+		}
+		pages[i].front = fronts[i]
+		if err := pages[i].decode(rep.value); err != nil {
+			return nil, err
+		}
+	}
+	return pages, nil
+}
+
+func (pg *page) decode(v any) error {
 	r := read(v)
 	counts := readPacked(r.next())
 	counts.instant()
-	pg := page{malformed: int(counts.number()), skipLeases: int(counts.number()), skipWaits: int(counts.number()), more: counts.flag()}
+	pg.malformed = int(counts.number())
+	leases, waits := int(counts.number()), int(counts.number())
+	pg.more = counts.flag()
 	r.failed(counts)
+	pg.skipLeases, pg.skipWaits, pg.foreign = pg.skipLeases+leases, pg.skipWaits+waits, leases+waits
 	pg.recoveries(r)
 	pg.expiries(r)
 	for ended := r.list(); ended.more(); {
 		pg.ended = append(pg.ended, ended.text())
 	}
-	return pg, r.fault()
+	return r.fault()
 }
 
 // recoveries decides about leases that ran out.
@@ -120,42 +155,54 @@ func (pg *page) expiries(r *reader) {
 	r.failed(list)
 }
 
-// settle does the chores of a page and erases what is past its retention, in one exchange.
-func (s *Store) settle(ctx context.Context, partition int, pg page, m *store.Maintained) error {
-	if len(pg.chores)+len(pg.ended) == 0 {
+// settle does the chores of the pages and erases what is past its retention, in one exchange.
+func (s *Store) settle(ctx context.Context, pages []page, m *store.Maintained) error {
+	var calls []call
+	for _, pg := range pages {
+		if len(pg.chores)+len(pg.ended) == 0 {
+			continue
+		}
+		for _, c := range pg.chores {
+			calls = append(calls, s.applyCall(pg.partition, c.id, c.plan))
+		}
+		ids := make([]any, len(pg.ended))
+		for i, id := range pg.ended {
+			ids[i] = id
+		}
+		calls = append(calls, call{s.scripts.remove, s.keys.anchor(pg.partition), ids})
+	}
+	if len(calls) == 0 {
 		return nil
 	}
-	calls := make([]call, 0, len(pg.chores)+1)
-	for _, c := range pg.chores {
-		calls = append(calls, s.applyCall(partition, c.id, c.plan))
-	}
-	ids := make([]any, len(pg.ended))
-	for i, id := range pg.ended {
-		ids[i] = id
-	}
-	calls = append(calls, call{s.scripts.remove, s.keys.anchor(partition), ids})
 	replies := s.exchange(ctx, calls...)
-	for i, c := range pg.chores {
-		if err := s.settled(c, replies[i], m); err != nil {
+	for _, pg := range pages {
+		if len(pg.chores)+len(pg.ended) == 0 {
+			continue
+		}
+		for i, c := range pg.chores {
+			if err := s.settled(c, replies[i], m); err != nil {
+				return err
+			}
+		}
+		if err := removed(replies[len(pg.chores)], m); err != nil {
 			return err
 		}
+		replies = replies[len(pg.chores)+1:]
 	}
-	return removed(replies[len(replies)-1], m)
+	return nil
 }
 
-// settled counts what became of a chore. One whose guard did not hold was seen to by somebody else.
+// settled counts what became of a chore. One whose guard did not hold, or whose execution is gone, was seen to by somebody
+// else. What can't be carried out never stalls its neighbours.
 func (s *Store) settled(c chore, rep reply, m *store.Maintained) error {
 	if rep.err != nil {
 		return rep.err
 	}
 	out, err := s.decodeApplied(c.id, c.plan, rep.value)
 	switch {
-	case execution.Is(err, execution.CodeUnavailable):
-		return err
+	case execution.Is(err, execution.CodeCorrupt):
+		m.Malformed++
 	case err != nil || out.moved || out.stale:
-		return nil
-	}
-	switch {
 	case out.control.Status == execution.Failed:
 		m.Failed++
 	case out.control.Status == execution.Canceled:
@@ -165,7 +212,7 @@ func (s *Store) settled(c chore, rep reply, m *store.Maintained) error {
 	default:
 		m.Requeued++
 	}
-	return nil
+	return nil //nolint:nilerr // counted, or nothing to count
 }
 
 func removed(rep reply, m *store.Maintained) error {

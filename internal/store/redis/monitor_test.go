@@ -21,20 +21,20 @@ type monitor struct {
 	marks  int
 }
 
-func newMonitor(t testing.TB, server *redistest.Server) *monitor {
-	t.Helper()
+func newMonitor(tb testing.TB, server *redistest.Server) *monitor {
+	tb.Helper()
 	conn, err := net.Dial("tcp", server.Client().Options().Addr)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
+	tb.Cleanup(func() { _ = conn.Close() })
 	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if _, err := fmt.Fprint(conn, "MONITOR\r\n"); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	m := &monitor{t: t, client: server.Client(), lines: bufio.NewReader(conn)}
+	m := &monitor{t: tb, client: server.Client(), lines: bufio.NewReader(conn)}
 	m.line()
 	return m
 }

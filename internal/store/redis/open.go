@@ -85,15 +85,12 @@ func majorMinor(version string) (major, minor int) {
 func (s *Store) checkEviction(ctx context.Context, node *goredis.Client, info map[string]string) error {
 	policy := info["maxmemory_policy"]
 	if policy == "" {
-		values, err := node.ConfigGet(ctx, "maxmemory-policy").Result()
-		if err != nil {
-			s.config.Logger.Warn("Redis does not tell its maxmemory-policy: it must be noeviction")
-			return nil
-		}
-		policy = values["maxmemory-policy"]
+		policy = node.ConfigGet(ctx, "maxmemory-policy").Val()["maxmemory-policy"]
 	}
-	if policy != "noeviction" {
-		return fmt.Errorf("Redis setting maxmemory-policy is %q: executions could be evicted; set it to noeviction", policy)
+	if policy == "" {
+		s.config.Logger.Warn("Redis does not tell its maxmemory-policy: it must be noeviction")
+	} else if policy != "noeviction" {
+		return fmt.Errorf("maxmemory-policy of Redis is %q: executions could be evicted; set it to noeviction", policy)
 	}
 	return nil
 }

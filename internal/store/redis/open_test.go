@@ -2,6 +2,8 @@ package redis_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -156,4 +158,28 @@ func TestFrozenServer(t *testing.T) {
 	if d := time.Since(start); d > 3*time.Second {
 		t.Errorf("the check took %v", d)
 	}
+}
+
+// A call on a frozen server ends with its context, canceled or past its deadline, and closing the store waits for nothing.
+func TestCallsEndWithTheirContext(t *testing.T) {
+	t.Parallel()
+	server := redistest.Private(t, redistest.Options{})
+	k := openKit(t, redis.Config{URL: server.URL(), Prefix: "frozen", Timeout: time.Hour})
+	server.Pause()
+	defer server.Resume()
+	deadline, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	canceled, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	for _, call := range []struct {
+		ctx  context.Context
+		want error
+	}{{deadline, context.DeadlineExceeded}, {canceled, context.Canceled}, {canceled, context.Canceled}} {
+		_, err := k.store.Submit(call.ctx, k.submission())
+		k.refused(err, execution.CodeUnavailable)
+		if !errors.Is(err, call.want) {
+			t.Errorf("%v is not %v", err, call.want)
+		}
+	}
+	k.ok(k.store.Close())
 }

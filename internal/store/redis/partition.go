@@ -49,6 +49,13 @@ func slotOf(tag string) int {
 	return int(crc) % slots
 }
 
+// randomPartition is where a submission goes that no key leads anywhere.
+func randomPartition(n int) int {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return int(binary.BigEndian.Uint64(b[:]) % uint64(n))
+}
+
 // newID makes an id that leads to the partition.
 func newID(partition int) string {
 	return alphabet[partition:partition+1] + randomText(idRandom)

@@ -158,7 +158,7 @@ func TestLostReplyElsewhere(t *testing.T) {
 func TestKeysOverPartitions(t *testing.T) {
 	t.Parallel()
 	k := partitioned(t, 8)
-	for _, value := range strings.Split("a b c d e f g h", " ") {
+	for value := range strings.SplitSeq("a b c d e f g h", " ") {
 		key := store.Key{Owner: "o", Deployment: "story", Value: value, Fingerprint: [32]byte{1}}
 		var ids [2]string
 		for i := range ids {

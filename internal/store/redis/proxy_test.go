@@ -27,19 +27,19 @@ type proxy struct {
 	work     sync.WaitGroup
 }
 
-func newProxy(t testing.TB) *proxy {
-	t.Helper()
-	options, err := goredis.ParseURL(redistest.URL(t))
+func newProxy(tb testing.TB) *proxy {
+	tb.Helper()
+	options, err := goredis.ParseURL(redistest.URL(tb))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	p := &proxy{t: t, listener: listener, server: options.Addr}
+	p := &proxy{t: tb, listener: listener, server: options.Addr}
 	p.work.Go(p.accept)
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		_ = listener.Close()
 		p.work.Wait()
 	})

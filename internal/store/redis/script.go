@@ -1,10 +1,11 @@
 package redis
 
 import (
-	"crypto/sha1" // the name under which a server keeps a script, not a protection
+	"crypto/sha1" //nolint:gosec // the name under which a server keeps a script, not a protection
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,8 +59,8 @@ func loadScripts(l store.Limits, clock string) scripts {
 }
 
 func newScript(name string, parts ...string) script {
-	source := strings.Join(append(parts[:len(parts):len(parts)], luaText(name)), "\n")
-	sum := sha1.Sum([]byte(source))
+	source := strings.Join(append(slices.Clip(parts), luaText(name)), "\n")
+	sum := sha1.Sum([]byte(source)) //nolint:gosec // as the server computes it
 	return script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
 }
 

@@ -21,7 +21,7 @@ type Store struct {
 
 	ctx   context.Context // ends with Close
 	close context.CancelFunc
-	calls sync.WaitGroup // calls that block: Listen, and reads of tails
+	calls sync.WaitGroup // what goes on by itself or blocks: exchanges, Listen, reads of tails
 
 	mu    sync.Mutex         // guards the following
 	tails map[*tail]struct{} // open ones
@@ -97,10 +97,11 @@ func (s *Store) Close() error {
 	}
 	s.close()
 	for _, t := range open {
-		t.Close()
+		_ = t.Close() // it never fails
 	}
+	err := s.client.Close() // cuts off what is under way
 	s.calls.Wait()
-	return s.client.Close()
+	return err
 }
 
 // NewID implements [store.Store].

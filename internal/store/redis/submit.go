@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"math/rand/v2"
 	"strings"
 	"sync"
 
@@ -12,8 +11,6 @@ import (
 
 // moreTries is how many other partitions a submission without a key tries before it is refused for capacity.
 const moreTries = 3
-
-func randomPartition(n int) int { return rand.IntN(n) }
 
 // Submit implements [store.Store].
 func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitted, error) {

@@ -23,7 +23,7 @@ type readResult struct {
 }
 
 // blocked starts a read, and returns when the server holds it.
-func blocked(k *kit, ctx context.Context, tail store.Tail, logs ...store.Position) <-chan readResult {
+func blocked(ctx context.Context, k *kit, tail store.Tail, logs ...store.Position) <-chan readResult {
 	k.Helper()
 	k.awaitBlocked(0)
 	done := make(chan readResult, 1)
@@ -86,7 +86,7 @@ func TestTailEndsReads(t *testing.T) {
 	from := store.Position{ID: c.ID}
 
 	for range 3 {
-		done := blocked(k, t.Context(), tail, from)
+		done := blocked(t.Context(), k, tail, from)
 		tail.Wake()
 		if r := k.returns("a wake", done); r.err != nil || r.entries != nil {
 			t.Fatalf("woken read returned %+v", r)
@@ -97,12 +97,12 @@ func TestTailEndsReads(t *testing.T) {
 		t.Fatalf("read after a wake returned %v, %v", entries, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	done := blocked(k, ctx, tail, from)
+	done := blocked(ctx, k, tail, from)
 	cancel()
 	if r := k.returns("the context", done); r.err != nil || r.entries != nil {
 		t.Fatalf("canceled read returned %+v", r)
 	}
-	done = blocked(k, t.Context(), tail, from)
+	done = blocked(t.Context(), k, tail, from)
 	k.stream(c, chunks(1, 0, "a", "b"))
 	r := k.returns("an entry", done)
 	k.ok(r.err)
@@ -114,7 +114,7 @@ func TestTailEndsReads(t *testing.T) {
 	if entries, err := tail.Read(t.Context(), []store.Position{from}, 10*time.Millisecond); err != nil || entries != nil {
 		t.Fatalf("read past the end returned %v, %v", entries, err)
 	}
-	done = blocked(k, t.Context(), tail, from)
+	done = blocked(t.Context(), k, tail, from)
 	k.ok(tail.Close())
 	k.refused(k.returns("closing the tail", done).err, execution.CodeUnavailable)
 	_, err := tail.Read(t.Context(), nil, time.Hour)
@@ -130,7 +130,7 @@ func TestCloseEndsBlockedCalls(t *testing.T) {
 		listening <- k.store.Listen(context.WithoutCancel(t.Context()), func(store.Revision) { bell <- struct{}{} })
 	}()
 	<-bell
-	done := blocked(k, t.Context(), tail)
+	done := blocked(t.Context(), k, tail)
 	k.ok(k.store.Close())
 	k.refused(k.returns("closing the store", done).err, execution.CodeUnavailable)
 	select {
@@ -151,7 +151,7 @@ func TestWakeAtMaxmemory(t *testing.T) {
 	t.Parallel()
 	k, tail := tailKit(t)
 	k.ok(k.server.Client().ConfigSet(t.Context(), "maxmemory", "1").Err())
-	done := blocked(k, t.Context(), tail)
+	done := blocked(t.Context(), k, tail)
 	tail.Wake()
 	if r := k.returns("a wake", done); r.err != nil {
 		t.Error(r.err)
@@ -179,14 +179,13 @@ func TestListen(t *testing.T) {
 	k, _ := tailKit(t)
 	rings := make(chan store.Revision, 16)
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
+	ended := make(chan struct{})
 	var rounds atomic.Int64
 	go func() {
-		for ctx.Err() == nil {
+		defer close(ended)
+		for err := error(nil); ctx.Err() == nil || err != nil; {
 			rounds.Add(1)
-			if err := k.store.Listen(ctx, func(r store.Revision) { rings <- r }); err == nil {
-				ended <- nil
-			}
+			err = k.store.Listen(ctx, func(r store.Revision) { rings <- r })
 		}
 	}()
 	ring := func(want store.Revision) {

@@ -5,9 +5,9 @@
 --           mode: 0 no chunks, 1 append, 2 compare with what is there first
 --           trim: '' nothing, '?' the size of the log is not known, '1' keep the new entry only, else the first id to keep
 --       then one batch of chunks for each beat whose mode is not 0
--- Reply packed {now, {outcome, version, lease until, canceled, log id or '', {id, chunks, bytes, ...}}, ...}
---       outcome: 'ok', 'lost', 'malformed', or 'log' where the lease was renewed but the log takes no chunks. The last part
---       tells what the log holds, where that was not known.
+-- Reply packed {now, {outcome, version, lease until, canceled: 0 or 1, log id, {{id, chunks, bytes}, ...}}, ...}
+--       outcome: 'ok'; 'log' where the lease was renewed but the log takes no chunks; 'lost' and 'malformed', alone. The
+--       last two parts come with chunks that stand in the log now; the last one tells what it holds, where that was not known.
 --
 -- Invariants 3, 6: nothing is written under a lease that is over, and a batch of chunks once.
 local beats = cmsgpack.unpack(ARGV[1])
@@ -74,7 +74,7 @@ end
 
 local function stream(c, mode, trim, data)
   local id = mode == 2 and appended(c.id, data) or add(c.id, trim, data)
-  if not id then return 'log', '' end
+  if not id then return 'log' end
   if c.g == '' then first('HSET', key('c', c.id), 'g', text(math.max(ms, 1))) end
   if trim == '?' then return 'ok', id, sizes(c.id) end
   return 'ok', id
@@ -104,9 +104,9 @@ local function beat(b)
     first('HSET', key('c', id), 'e', text(c.e))
     enter('leases', c.e, id)
   end
-  if mode == 0 then return {'ok', c.v, c.e, c.x, '', {}} end
+  if mode == 0 then return {'ok', c.v, c.e, c.x} end
   local outcome, entry, held = stream(c, mode, trim, data)
-  return {outcome, c.v, c.e, c.x, entry, held or {}}
+  return entry and {outcome, c.v, c.e, c.x, entry, held or {}} or {outcome, c.v, c.e, c.x}
 end
 
 local out = {us}
