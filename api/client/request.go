@@ -43,7 +43,7 @@ func (b Backoff) delay(n int) time.Duration {
 	if n < 30 {
 		longest = min(b.Max, b.First<<(n-1))
 	}
-	return longest/10 + rand.N(longest) //nolint:gosec // chance spreads load here and keeps no secret
+	return longest/10 + rand.N(longest)
 }
 
 // call is one request.

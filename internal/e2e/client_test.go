@@ -68,7 +68,7 @@ func call(ctx context.Context, method, url, body string, headers ...string) (rep
 }
 
 // must is call that fails the test unless it is answered with status.
-func must(t testing.TB, status int, ctx context.Context, method, url, body string, headers ...string) reply {
+func must(t testing.TB, ctx context.Context, status int, method, url, body string, headers ...string) reply {
 	t.Helper()
 	r, err := call(ctx, method, url, body, headers...)
 	if err != nil {
@@ -83,7 +83,7 @@ func must(t testing.TB, status int, ctx context.Context, method, url, body strin
 // submit sends input to a deployment and returns the id.
 func submit(t testing.TB, ctx context.Context, server, deployment, input string, headers ...string) string {
 	t.Helper()
-	r := must(t, http.StatusAccepted, ctx, "POST", server+"/v1/deployments/"+deployment+"/executions",
+	r := must(t, ctx, http.StatusAccepted, "POST", server+"/v1/deployments/"+deployment+"/executions",
 		`{"input":`+input+`}`, headers...)
 	return r.projection(t).ID
 }
@@ -99,7 +99,7 @@ func (e event) terminal() bool {
 // follow reads a stream from a cursor ("" for a fresh one) and calls see for each event, until see returns false, the
 // stream ends, or ctx does. It returns the last id, which only moves with what see was given.
 func follow(ctx context.Context, server, id, cursor string, see func(event) bool) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, "GET", server+"/v1/executions/"+id+"/stream", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/v1/executions/"+id+"/stream", nil)
 	if err != nil {
 		return cursor, err
 	}

@@ -89,7 +89,7 @@ func TestOneCommandEach(t *testing.T) {
 	const story = `{"chunks":1,"seconds":0}`
 	warm := submit(t, ctx, s.URL, "story", story)
 	eventually(t, ctx, "the first story ends", func() bool {
-		r := must(t, http.StatusOK, ctx, "GET", s.URL+"/v1/executions/"+warm, "")
+		r := must(t, ctx, http.StatusOK, "GET", s.URL+"/v1/executions/"+warm, "")
 		return r.projection(t).Status == "completed"
 	})
 
@@ -100,7 +100,7 @@ func TestOneCommandEach(t *testing.T) {
 			t.Fatalf("%s: the client sent %s", step, name)
 		}
 	}
-	p := must(t, http.StatusOK, ctx, "GET", s.URL+"/v1/executions/"+id, "").projection(t)
+	p := must(t, ctx, http.StatusOK, "GET", s.URL+"/v1/executions/"+id, "").projection(t)
 	if name := heard.next(t); name != "evalsha" {
 		t.Fatalf("the read: the client sent %s", name)
 	}

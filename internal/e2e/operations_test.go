@@ -22,7 +22,7 @@ func TestMetrics(t *testing.T) {
 	for _, input := range []string{`{"retries":1}`, `{"retries":0}`} {
 		outcome(t, ctx, s.URL, submit(t, ctx, s.URL, "flaky", input))
 	}
-	body := must(t, http.StatusOK, ctx, "GET", s.URL+"/metrics", "").Body
+	body := must(t, ctx, http.StatusOK, "GET", s.URL+"/metrics", "").Body
 	problems, err := promlint.New(bytes.NewReader(body)).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Errorf("lint: %v %v", err, problems)
@@ -50,16 +50,16 @@ func TestRedisOutage(t *testing.T) {
 	s := start(t, "dev", "--redis", redis.URL(), "--addr", "127.0.0.1:0", "--lease", "3s")
 	before := submit(t, ctx, s.URL, "echo", `1`)
 	outcome(t, ctx, s.URL, before)
-	must(t, http.StatusOK, ctx, "GET", s.URL+"/readyz", "")
+	must(t, ctx, http.StatusOK, "GET", s.URL+"/readyz", "")
 
 	redis.Kill()
 	eventually(t, ctx, "/status says degraded and why", func() bool {
 		h := status(t, ctx, s.URL)
 		return h.Status == "degraded" && h.Store.State == "degraded" && h.Store.Error == "store_unavailable"
 	})
-	must(t, http.StatusServiceUnavailable, ctx, "GET", s.URL+"/readyz", "")
-	must(t, http.StatusOK, ctx, "GET", s.URL+"/livez", "")
-	r := must(t, http.StatusServiceUnavailable, ctx, "POST", s.URL+"/v1/deployments/echo/executions", `{"input":1}`)
+	must(t, ctx, http.StatusServiceUnavailable, "GET", s.URL+"/readyz", "")
+	must(t, ctx, http.StatusOK, "GET", s.URL+"/livez", "")
+	r := must(t, ctx, http.StatusServiceUnavailable, "POST", s.URL+"/v1/deployments/echo/executions", `{"input":1}`)
 	if r.Header.Get("Retry-After") == "" {
 		t.Error("a 503 without Retry-After")
 	}
@@ -70,7 +70,7 @@ func TestRedisOutage(t *testing.T) {
 		return err == nil && r.Status == http.StatusOK
 	})
 	eventually(t, ctx, "/status is ok again", func() bool { return status(t, ctx, s.URL).Status == "ok" })
-	if p := must(t, http.StatusOK, ctx, "GET", s.URL+"/v1/executions/"+before, "").projection(t); p.Status != "completed" {
+	if p := must(t, ctx, http.StatusOK, "GET", s.URL+"/v1/executions/"+before, "").projection(t); p.Status != "completed" {
 		t.Errorf("after the restart %s is %s", before, p.Status)
 	}
 	last, _ := outcome(t, ctx, s.URL, submit(t, ctx, s.URL, "echo", `2`))

@@ -196,7 +196,7 @@ func killOnce(t *testing.T, redisURL, prefix string) {
 	if end := v.last(); end.Payload.Index != 299 || end.Attempt != 2 {
 		t.Errorf("last chunk is %d of attempt %d, want 299 of 2", end.Payload.Index, end.Attempt)
 	}
-	must(t, http.StatusNoContent, ctx, "GET", second.URL+"/v1/executions/"+id+"/stream", "", "Last-Event-ID: "+v.cursor)
+	must(t, ctx, http.StatusNoContent, "GET", second.URL+"/v1/executions/"+id+"/stream", "", "Last-Event-ID: "+v.cursor)
 }
 
 // A server that is told to stop in the middle of a story hands it to the other one without spending a budget, and the
@@ -229,7 +229,7 @@ func TestHandover(t *testing.T) {
 	if v.gaps != 0 {
 		t.Errorf("%d gaps", v.gaps)
 	}
-	p := must(t, http.StatusOK, ctx, "GET", second.URL+"/v1/executions/"+id, "").projection(t)
+	p := must(t, ctx, http.StatusOK, "GET", second.URL+"/v1/executions/"+id, "").projection(t)
 	if p.Attempt != 2 {
 		t.Errorf("attempt %d, want 2", p.Attempt)
 	}

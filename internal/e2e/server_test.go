@@ -30,7 +30,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // a temporary folder
 	binary = filepath.Join(dir, "windrow")
 	build := exec.Command("go", "build", "-o", binary, "github.com/windrow-run/windrow/cmd/windrow")
 	if out, err := build.CombinedOutput(); err != nil {

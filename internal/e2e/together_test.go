@@ -43,7 +43,7 @@ func approveFiveTimes(t *testing.T, server string, want []int, headers ...string
 		Code   string
 		Errors []struct{ Pointer string }
 	}
-	must(t, http.StatusUnprocessableEntity, ctx, "POST", resume, `{"input":{"approved":"yes","note":""}}`).decode(t, &problem)
+	must(t, ctx, http.StatusUnprocessableEntity, "POST", resume, `{"input":{"approved":"yes","note":""}}`).decode(t, &problem)
 	if len(problem.Errors) == 0 || problem.Errors[0].Pointer != "/input/approved" {
 		t.Errorf("a wrong answer is refused with %+v, want the pointer /input/approved", problem)
 	}
@@ -108,7 +108,7 @@ type health struct {
 func status(t testing.TB, ctx context.Context, server string) health {
 	t.Helper()
 	var h health
-	must(t, http.StatusOK, ctx, "GET", server+"/status", "").decode(t, &h)
+	must(t, ctx, http.StatusOK, "GET", server+"/status", "").decode(t, &h)
 	return h
 }
 
@@ -158,7 +158,7 @@ func TestTwoRevisions(t *testing.T) {
 		return false
 	})
 	// Answering it through the other revision's server queues it; it stays queued until r1 is served again.
-	must(t, http.StatusAccepted, ctx, "POST", young.URL+"/v1/executions/"+waits+"/resume", `{"input":{"approved":false,"note":""}}`)
+	must(t, ctx, http.StatusAccepted, "POST", young.URL+"/v1/executions/"+waits+"/resume", `{"input":{"approved":false,"note":""}}`)
 	again := start(t, append(args, "--revision", "r1")...)
 	if last, p := outcome(t, ctx, young.URL, waits); last.Name != "completed" || p.Revision != "r1" {
 		t.Errorf("%s of %s", last.Name, p.Revision)
@@ -205,7 +205,7 @@ func TestPickup(t *testing.T) {
 // histogram reads the count of a histogram and of one of its buckets from /metrics.
 func histogram(t testing.TB, ctx context.Context, server, name, label, bucket string) (total, below int64) {
 	t.Helper()
-	text := string(must(t, http.StatusOK, ctx, "GET", server+"/metrics", "").Body)
+	text := string(must(t, ctx, http.StatusOK, "GET", server+"/metrics", "").Body)
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, name) || !strings.Contains(line, label) {
 			continue

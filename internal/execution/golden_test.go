@@ -91,11 +91,11 @@ func (s *story) tell(words []string) {
 func (s *story) carryOut(cmd Command) {
 	p, err := Decide(s.control, cmd, s.now)
 	if err != nil {
-		s.write("error %v", err)
+		s.writef("error %v", err)
 		return
 	}
 	if p.Noop() {
-		s.write("nothing")
+		s.writef("nothing")
 		return
 	}
 	before := s.control
@@ -108,33 +108,33 @@ func (s *story) carryOut(cmd Command) {
 	s.changes(before)
 	for _, w := range p.Payloads {
 		if w.Data == nil {
-			s.write("erase %s", w.Kind)
+			s.writef("erase %s", w.Kind)
 		} else {
-			s.write("store %s %s", w.Kind, w.Data)
+			s.writef("store %s %s", w.Kind, w.Data)
 		}
 	}
 	if p.DropProgress {
-		s.write("drop progress")
+		s.writef("drop progress")
 	}
 	for _, e := range entries {
-		s.write("log   %s %s", e.Kind, strings.ReplaceAll(string(e.Data), "\n", " | "))
+		s.writef("log   %s %s", e.Kind, strings.ReplaceAll(string(e.Data), "\n", " | "))
 	}
 }
 
-func (s *story) write(format string, args ...any) {
+func (s *story) writef(format string, args ...any) {
 	fmt.Fprintf(&s.out, "    %s\n", strings.TrimRight(fmt.Sprintf(format, args...), " |"))
 }
 
 func (s *story) guard(g Guard) {
 	switch g.Kind {
 	case GuardOwned:
-		s.write("guard owned version=%d operation=%s", g.Version, g.Operation)
+		s.writef("guard owned version=%d operation=%s", g.Version, g.Operation)
 	case GuardExpired:
-		s.write("guard expired version=%d", g.Version)
+		s.writef("guard expired version=%d", g.Version)
 	case GuardWait:
-		s.write("guard wait=%d", g.Sequence)
+		s.writef("guard wait=%d", g.Sequence)
 	case GuardWaitExpired:
-		s.write("guard expired wait=%d", g.Sequence)
+		s.writef("guard expired wait=%d", g.Sequence)
 	}
 }
 
@@ -147,7 +147,7 @@ func (s *story) changes(before Control) {
 			changed = append(changed, name+"="+relative(name, v))
 		}
 	}
-	s.write("set   %s", strings.Join(changed, " "))
+	s.writef("set   %s", strings.Join(changed, " "))
 }
 
 func relative(name string, v any) string {

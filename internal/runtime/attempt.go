@@ -32,7 +32,7 @@ func (s *session) Save(ctx context.Context, checkpoint []byte) error {
 		return err
 	}
 	s.flush()
-	_, err = s.commit(func(o execution.Owned) execution.Command {
+	err = s.commit(func(o execution.Owned) execution.Command {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return execution.Checkpoint{Owned: o, Data: data, Consumed: s.consumed, Lease: s.d.lease}
@@ -59,7 +59,7 @@ func (s *session) Report(ctx context.Context, kind, message string, metadata jso
 	if err := s.mayCommit(ctx); err != nil {
 		return err
 	}
-	if _, err := s.commit(func(o execution.Owned) execution.Command { return execution.Report{Owned: o} }); err != nil {
+	if err := s.commit(func(o execution.Owned) execution.Command { return execution.Report{Owned: o} }); err != nil {
 		return s.refused(err)
 	}
 	return s.stopped()

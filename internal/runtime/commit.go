@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"time"
 
 	"github.com/windrow-run/windrow/internal/execution"
@@ -17,11 +18,11 @@ func release(o execution.Owned) execution.Command { return execution.Release{Own
 // commit carries out one owned command, with the progress reported so far. One runs at a time. It is not cut short by the
 // handler's context, since that would leave its outcome unknown: it ends with the store's answer, or with the lease window.
 // Errors: handler.ErrLeaseLost, after which the session is closed, or an execution.Error that the store refused it with.
-func (s *session) commit(build command) (execution.Control, error) {
+func (s *session) commit(build command) error {
 	select {
 	case s.turn <- struct{}{}:
 	case <-s.gone:
-		return execution.Control{}, handler.ErrLeaseLost
+		return handler.ErrLeaseLost
 	}
 	defer func() { <-s.turn }()
 	events := s.pending()
@@ -29,10 +30,10 @@ func (s *session) commit(build command) (execution.Control, error) {
 	sent := time.Now()
 	after, err := s.send(cmd)
 	if err != nil {
-		return execution.Control{}, err
+		return err
 	}
 	s.committed(cmd, after, len(events), sent)
-	return after, nil
+	return nil
 }
 
 // send repeats the command, as the same operation, until its outcome is known or the lease window has closed.
@@ -131,5 +132,5 @@ func (s *session) committed(cmd execution.Command, after execution.Control, even
 func (s *session) pending() []execution.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.events[:len(s.events):len(s.events)]
+	return slices.Clip(s.events)
 }

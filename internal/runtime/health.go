@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/windrow-run/windrow/internal/execution"
@@ -157,7 +158,7 @@ func storeHealth(before StoreHealth, err error, now time.Time, took time.Duratio
 
 func (r *Runtime) loopHealth() []LoopHealth {
 	var out []LoopHealth
-	for _, l := range append(r.loops[:len(r.loops):len(r.loops)], r.beating) {
+	for _, l := range append(slices.Clip(r.loops), r.beating) {
 		out = append(out, LoopHealth{Name: l.name, Running: l.running.Load(), Restarts: l.restarts.Load(), ErrorStreak: l.streak.Load()})
 	}
 	return out

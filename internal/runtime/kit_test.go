@@ -131,7 +131,7 @@ func (k *kit) submit() string {
 
 func (k *kit) read(id string) store.Record {
 	k.Helper()
-	r, err := k.store.Store.Read(context.Background(), store.ReadRequest{ID: id, Scope: store.Scope{All: true}, Log: true, LogLimit: 10_000})
+	r, err := k.store.Read(context.Background(), store.ReadRequest{ID: id, Scope: store.Scope{All: true}, Log: true, LogLimit: 10_000})
 	k.ok(err)
 	return r
 }
@@ -301,7 +301,7 @@ func (f *faulty) take(op string) fault {
 }
 
 // through carries an exchange out, or what is left of it.
-func through[T any](f *faulty, ctx context.Context, op string, do func() (T, error)) (T, error) {
+func through[T any](ctx context.Context, f *faulty, op string, do func() (T, error)) (T, error) {
 	var zero T
 	unknown := func(err error) error {
 		return &execution.Error{Code: execution.CodeUnavailable, Message: "the exchange failed", Err: err}
@@ -324,15 +324,15 @@ func through[T any](f *faulty, ctx context.Context, op string, do func() (T, err
 }
 
 func (f *faulty) Submit(ctx context.Context, s store.Submission) (store.Submitted, error) {
-	return through(f, ctx, "submit", func() (store.Submitted, error) { return f.Store.Submit(ctx, s) })
+	return through(ctx, f, "submit", func() (store.Submitted, error) { return f.Store.Submit(ctx, s) })
 }
 
 func (f *faulty) FindKey(ctx context.Context, key store.Key) (store.Submitted, error) {
-	return through(f, ctx, "findKey", func() (store.Submitted, error) { return f.Store.FindKey(ctx, key) })
+	return through(ctx, f, "findKey", func() (store.Submitted, error) { return f.Store.FindKey(ctx, key) })
 }
 
 func (f *faulty) Poll(ctx context.Context, r store.PollRequest) (store.Polled, error) {
-	out, err := through(f, ctx, "poll", func() (store.Polled, error) { return f.Store.Poll(ctx, r) })
+	out, err := through(ctx, f, "poll", func() (store.Polled, error) { return f.Store.Poll(ctx, r) })
 	for i := range out.Claimed {
 		if f.mangle != nil {
 			f.mangle(&out.Claimed[i])
@@ -342,7 +342,7 @@ func (f *faulty) Poll(ctx context.Context, r store.PollRequest) (store.Polled, e
 }
 
 func (f *faulty) Transition(ctx context.Context, c execution.Control, cmd execution.Command) (execution.Control, error) {
-	return through(f, ctx, execution.Name(cmd), func() (execution.Control, error) { return f.Store.Transition(ctx, c, cmd) })
+	return through(ctx, f, execution.Name(cmd), func() (execution.Control, error) { return f.Store.Transition(ctx, c, cmd) })
 }
 
 func (f *faulty) Beat(ctx context.Context, beats []store.Beat) ([]store.Beaten, error) {
@@ -350,7 +350,7 @@ func (f *faulty) Beat(ctx context.Context, beats []store.Beat) ([]store.Beaten, 
 	f.beats = append(f.beats, beats...)
 	f.mu.Unlock()
 	if !f.brokenLog {
-		return through(f, ctx, "beat", func() ([]store.Beaten, error) { return f.Store.Beat(ctx, beats) })
+		return through(ctx, f, "beat", func() ([]store.Beaten, error) { return f.Store.Beat(ctx, beats) })
 	}
 	bare := slices.Clone(beats)
 	for i := range bare {
@@ -366,27 +366,27 @@ func (f *faulty) Beat(ctx context.Context, beats []store.Beat) ([]store.Beaten, 
 }
 
 func (f *faulty) Resume(ctx context.Context, r store.ResumeRequest) (store.Resumed, error) {
-	return through(f, ctx, "resume", func() (store.Resumed, error) { return f.Store.Resume(ctx, r) })
+	return through(ctx, f, "resume", func() (store.Resumed, error) { return f.Store.Resume(ctx, r) })
 }
 
 func (f *faulty) Cancel(ctx context.Context, id string, scope store.Scope, reason string) (store.Record, error) {
-	return through(f, ctx, "cancel", func() (store.Record, error) { return f.Store.Cancel(ctx, id, scope, reason) })
+	return through(ctx, f, "cancel", func() (store.Record, error) { return f.Store.Cancel(ctx, id, scope, reason) })
 }
 
 func (f *faulty) Maintain(ctx context.Context, limit int) (store.Maintained, error) {
-	return through(f, ctx, "maintain", func() (store.Maintained, error) { return f.Store.Maintain(ctx, limit) })
+	return through(ctx, f, "maintain", func() (store.Maintained, error) { return f.Store.Maintain(ctx, limit) })
 }
 
 func (f *faulty) Counts(ctx context.Context) (store.Counts, error) {
-	return through(f, ctx, "counts", func() (store.Counts, error) { return f.Store.Counts(ctx) })
+	return through(ctx, f, "counts", func() (store.Counts, error) { return f.Store.Counts(ctx) })
 }
 
 func (f *faulty) Check(ctx context.Context) error {
-	_, err := through(f, ctx, "check", func() (struct{}, error) { return struct{}{}, f.Store.Check(ctx) })
+	_, err := through(ctx, f, "check", func() (struct{}, error) { return struct{}{}, f.Store.Check(ctx) })
 	return err
 }
 
 func (f *faulty) Listen(ctx context.Context, ring func(store.Revision)) error {
-	_, err := through(f, ctx, "listen", func() (struct{}, error) { return struct{}{}, f.Store.Listen(ctx, ring) })
+	_, err := through(ctx, f, "listen", func() (struct{}, error) { return struct{}{}, f.Store.Listen(ctx, ring) })
 	return err
 }

@@ -19,15 +19,12 @@ type listener struct {
 
 // Run listens until ctx ends.
 func (l *listener) Run(ctx context.Context) error {
-	for {
-		err := l.step(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if !sleep(ctx, l.loop.failed(err)) {
-			return nil
+	for ctx.Err() == nil {
+		if err := l.step(ctx); ctx.Err() == nil {
+			sleep(ctx, l.loop.failed(err))
 		}
 	}
+	return nil
 }
 
 // step is one subscription, until it breaks.

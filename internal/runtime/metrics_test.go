@@ -20,28 +20,28 @@ type tally struct {
 	seen map[string]int
 }
 
-func (m *tally) add(n int, format string, args ...any) {
+func (m *tally) addf(n int, format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.seen[fmt.Sprintf(format, args...)] += n
 }
 
-func (m *tally) Submitted(d, outcome string)            { m.add(1, "submitted %s %s", d, outcome) }
-func (m *tally) PickedUp(d string, _ time.Duration)     { m.add(1, "picked up %s", d) }
-func (m *tally) ExecutionStarted()                      { m.add(1, "active") }
-func (m *tally) ExecutionEnded()                        { m.add(-1, "active") }
-func (m *tally) Transitioned(d, command, status string) { m.add(1, "%s %s to %s", d, command, status) }
-func (m *tally) LeaseLost(d string)                     { m.add(1, "lease lost %s", d) }
-func (m *tally) Recovered(outcome string)               { m.add(1, "recovered %s", outcome) }
-func (m *tally) ChunksFlushed(outcome string, n int)    { m.add(n, "chunks %s", outcome) }
-func (m *tally) LoopRestarted(loop string)              { m.add(1, "restarted %s", loop) }
-func (m *tally) SetSlots(n int)                         { m.add(n, "slots") }
-func (m *tally) SetDraining(bool)                       { m.add(1, "draining") }
+func (m *tally) Submitted(d, outcome string)            { m.addf(1, "submitted %s %s", d, outcome) }
+func (m *tally) PickedUp(d string, _ time.Duration)     { m.addf(1, "picked up %s", d) }
+func (m *tally) ExecutionStarted()                      { m.addf(1, "active") }
+func (m *tally) ExecutionEnded()                        { m.addf(-1, "active") }
+func (m *tally) Transitioned(d, command, status string) { m.addf(1, "%s %s to %s", d, command, status) }
+func (m *tally) LeaseLost(d string)                     { m.addf(1, "lease lost %s", d) }
+func (m *tally) Recovered(outcome string)               { m.addf(1, "recovered %s", outcome) }
+func (m *tally) ChunksFlushed(outcome string, n int)    { m.addf(n, "chunks %s", outcome) }
+func (m *tally) LoopRestarted(loop string)              { m.addf(1, "restarted %s", loop) }
+func (m *tally) SetSlots(n int)                         { m.addf(n, "slots") }
+func (m *tally) SetDraining(bool)                       { m.addf(1, "draining") }
 func (m *tally) SetStoreErrorStreak(int)                {}
 
 func (m *tally) Claimed(n int) {
 	if n > 0 {
-		m.add(n, "claimed")
+		m.addf(n, "claimed")
 	}
 }
 

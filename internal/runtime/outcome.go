@@ -159,10 +159,10 @@ func (s *session) finish(build command) {
 		return
 	}
 	s.flush()
-	_, err := s.commit(build)
+	err := s.commit(build)
 	if err != nil && !stopping(err) {
 		s.log.Error("the outcome was refused", "error", err)
-		_, err = s.commit(s.replacement(err))
+		err = s.commit(s.replacement(err))
 	}
 	if err != nil && !stopping(err) {
 		s.log.Error("the execution can't be ended", "error", err)

@@ -83,7 +83,7 @@ func compileSchema(raw []byte) (handler.Schema, error) {
 func (c checked) Validate(value []byte) []execution.Violation {
 	var broken []execution.Violation
 	for _, v := range c.Schema.Validate(value) {
-		broken = append(broken, execution.Violation{Pointer: v.Pointer, Rule: string(v.Rule), Message: v.Message})
+		broken = append(broken, execution.Violation{Pointer: v.Pointer, Rule: v.Rule, Message: v.Message})
 	}
 	return broken
 }

@@ -67,7 +67,7 @@ func Jitter(base time.Duration) time.Duration {
 	if base <= 0 {
 		return 0
 	}
-	return base/2 + rand.N(base) //nolint:gosec // spreads load, guards nothing
+	return base/2 + rand.N(base)
 }
 
 func appendField(dst []byte, name, value string) []byte {

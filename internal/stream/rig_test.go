@@ -345,11 +345,6 @@ func (t *tape) run(ctx context.Context) {
 	}
 }
 
-func (t *tape) stop() {
-	t.cancel()
-	<-t.done
-}
-
 // all returns what was recorded, without keepalives.
 func (t *tape) all() []Event {
 	t.mu.Lock()

@@ -130,7 +130,7 @@ func beatRepeatLost(k *kit) {
 	k.ok(k.beat(b)[0].Err)
 	k.ok(k.beat(b)[0].Err)
 	// The next attempt numbers its chunks from the start, and the same bytes are a batch of its own.
-	c = k.do(k.read(c.ID).Control, execution.Release{Owned: k.owned(c)})
+	k.do(k.read(c.ID).Control, execution.Release{Owned: k.owned(c)})
 	c = k.claim().Control
 	b = store.Beat{ID: c.ID, Ownership: ownership(c), Chunks: batch(c, 0, "1"), Repeat: true}
 	k.ok(k.beat(b)[0].Err)

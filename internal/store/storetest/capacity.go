@@ -97,8 +97,7 @@ func capacityKept(k *kit) {
 	c := k.start()
 	c = k.do(c, execution.Retry{Owned: k.owned(c), Error: broken})
 	k.full(1)
-	c = k.claim().Control
-	c = k.suspend(c, 0, execution.Wait{})
+	c = k.suspend(k.claim().Control, 0, execution.Wait{})
 	k.full(1)
 	k.resume(c, "1")
 	k.full(1)

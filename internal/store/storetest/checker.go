@@ -83,7 +83,7 @@ func (c *Checker) work(id string) *work {
 	return w
 }
 
-func (c *Checker) violated(invariant int, id, format string, args ...any) {
+func (c *Checker) violatedf(invariant int, id, format string, args ...any) {
 	c.found = append(c.found, Violation{invariant, id, fmt.Sprintf(format, args...)})
 }
 
@@ -100,7 +100,7 @@ func (c *Checker) Submitted(key store.Key, id string) {
 		c.keys[k] = map[string][32]byte{}
 	}
 	if before, ok := c.keys[k][id]; ok && before != key.Fingerprint {
-		c.violated(2, id, "key %q led here with two different bodies", key.Value)
+		c.violatedf(2, id, "key %q led here with two different bodies", key.Value)
 	}
 	c.keys[k][id] = key.Fingerprint
 }
@@ -157,7 +157,7 @@ func (o *Op) Committed(after execution.Control, checkpoint []byte) {
 	o.c.mu.Lock()
 	defer o.c.mu.Unlock()
 	if o.newer > o.fence {
-		o.c.violated(3, o.id, "a write under fence %d was accepted after fence %d was handed out", o.fence, o.newer)
+		o.c.violatedf(3, o.id, "a write under fence %d was accepted after fence %d was handed out", o.fence, o.newer)
 	}
 	if w := o.c.work(o.id); checkpoint != nil && !after.Status.Terminal() {
 		w.checkpoints = append(w.checkpoints, commit{after.Version, sha256.Sum256(checkpoint)})
@@ -179,7 +179,7 @@ func (o *Op) Beaten() {
 	o.c.mu.Lock()
 	defer o.c.mu.Unlock()
 	if o.newer > o.fence {
-		o.c.violated(3, o.id, "a beat under fence %d was accepted after fence %d was handed out", o.fence, o.newer)
+		o.c.violatedf(3, o.id, "a beat under fence %d was accepted after fence %d was handed out", o.fence, o.newer)
 	}
 }
 
@@ -218,7 +218,7 @@ func (c *Checker) Ended(source, id string, status execution.Status) {
 	defer c.mu.Unlock()
 	w := c.work(id)
 	if before, ok := w.ends[source]; ok && before != status {
-		c.violated(1, id, "%s: the end changed from %s to %s", source, before, status)
+		c.violatedf(1, id, "%s: the end changed from %s to %s", source, before, status)
 	}
 	w.ends[source] = status
 }
@@ -228,11 +228,11 @@ func (c *Checker) AtRest(counts store.Counts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if counts.Leases != 0 {
-		c.violated(9, "", "%d leases at rest", counts.Leases)
+		c.violatedf(9, "", "%d leases at rest", counts.Leases)
 	}
 	for _, r := range counts.Revisions {
 		if r.Nonterminal != 0 || r.Ready != 0 || r.Delayed != 0 {
-			c.violated(9, "", "%v at rest: %d unfinished, %d ready, %d delayed", r.Revision, r.Nonterminal, r.Ready, r.Delayed)
+			c.violatedf(9, "", "%v at rest: %d unfinished, %d ready, %d delayed", r.Revision, r.Nonterminal, r.Ready, r.Delayed)
 		}
 	}
 }

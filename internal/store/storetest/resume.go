@@ -163,7 +163,7 @@ func resumeTwice(k *kit) {
 		c = claimed.Control
 	}
 	// A new wait takes the answer of the last one away, also where nobody consumed it.
-	c = k.suspend(c, time.Minute, execution.Wait{Default: []byte("4")})
+	k.suspend(c, time.Minute, execution.Wait{Default: []byte("4")})
 	k.Advance(time.Minute)
 	k.maintain()
 	k.same("answer", "4", string(k.claim().Answer))

@@ -203,7 +203,7 @@ func transitionStamps(k *kit) {
 	c = k.do(c, execution.Checkpoint{Owned: k.owned(c), Data: []byte("1"), Lease: lease})
 	k.same("updated at", born, c.UpdatedAt)
 	k.same("lease", k.now().Millis()+lease.Milliseconds(), c.LeaseUntil)
-	c = k.do(c, execution.Report{Owned: k.owned(c)}) // the lease ends before the last stamp, and still holds
+	k.do(c, execution.Report{Owned: k.owned(c)}) // the lease ends before the last stamp, and still holds
 	k.Advance(2 * time.Hour)
 	k.maintain()
 	c = k.claim().Control
@@ -216,7 +216,7 @@ func transitionLease(k *kit) {
 	c = k.do(c, execution.Checkpoint{Owned: k.owned(c), Data: []byte("1"), Lease: lease})
 	k.Advance(20 * time.Second)
 	k.same("maintained", store.Maintained{}, k.maintain())
-	c = k.do(c, execution.Report{Owned: k.owned(c)})
+	k.do(c, execution.Report{Owned: k.owned(c)})
 	k.Advance(10 * time.Second)
 	k.same("maintained", store.Maintained{Requeued: 1}, k.maintain())
 }

@@ -21,13 +21,13 @@ func (c *Checker) control(now execution.Control) {
 		w.controls[now.Version] = now
 	case before.Status != now.Status || before.Fence != now.Fence || before.Attempt != now.Attempt ||
 		before.WaitSequence != now.WaitSequence || before.UpdatedAt != now.UpdatedAt || before.ProgressSequence != now.ProgressSequence:
-		c.violated(1, now.ID, "two states have version %d: %s, attempt %d, and %s, attempt %d",
+		c.violatedf(1, now.ID, "two states have version %d: %s, attempt %d, and %s, attempt %d",
 			now.Version, before.Status, before.Attempt, now.Status, now.Attempt)
 	}
 	b := now.Budgets
 	open := !now.Status.Terminal()
 	if now.LostLeases > b.LostLeases || open && now.LostLeases == b.LostLeases || now.Retries > b.Retries || now.Claims > b.Claims {
-		c.violated(4, now.ID, "%s with %d lost leases, %d retries, %d claims of %+v", now.Status, now.LostLeases, now.Retries, now.Claims, b)
+		c.violatedf(4, now.ID, "%s with %d lost leases, %d retries, %d claims of %+v", now.Status, now.LostLeases, now.Retries, now.Claims, b)
 	}
 }
 
@@ -60,7 +60,7 @@ func (c *Checker) verifyEnd(id string, w *work) {
 	for _, v := range slices.Sorted(maps.Keys(w.controls)) {
 		now := w.controls[v]
 		if end.Status != "" {
-			c.violated(1, id, "version %d is %s after the end as %s in version %d", v, now.Status, end.Status, end.Version)
+			c.violatedf(1, id, "version %d is %s after the end as %s in version %d", v, now.Status, end.Status, end.Version)
 			break
 		}
 		if now.Status.Terminal() {
@@ -68,14 +68,14 @@ func (c *Checker) verifyEnd(id string, w *work) {
 		}
 	}
 	if end.Status == "" && w.submitted && !w.erased {
-		c.violated(1, id, "accepted, and never seen to end")
+		c.violatedf(1, id, "accepted, and never seen to end")
 	}
 	if w.canceled && end.Status != "" && end.Status != execution.Canceled {
-		c.violated(8, id, "ended as %s after an acknowledged cancel", end.Status)
+		c.violatedf(8, id, "ended as %s after an acknowledged cancel", end.Status)
 	}
 	for _, source := range slices.Sorted(maps.Keys(w.ends)) {
 		if said := w.ends[source]; end.Status != "" && said != end.Status {
-			c.violated(12, id, "%s says %s, the record says %s", source, said, end.Status)
+			c.violatedf(12, id, "%s says %s, the record says %s", source, said, end.Status)
 		}
 	}
 }
@@ -86,13 +86,13 @@ func (c *Checker) verifyOrder(id string, w *work) {
 	for _, v := range slices.Sorted(maps.Keys(w.controls)) {
 		now := w.controls[v]
 		if now.UpdatedAt < last.UpdatedAt {
-			c.violated(1, id, "version %d was made before version %d", v, last.Version)
+			c.violatedf(1, id, "version %d was made before version %d", v, last.Version)
 		}
 		if now.Attempt < last.Attempt || now.LostLeases < last.LostLeases || now.Retries < last.Retries {
-			c.violated(4, id, "version %d counts less than version %d", v, last.Version)
+			c.violatedf(4, id, "version %d counts less than version %d", v, last.Version)
 		}
 		if now.Fence < last.Fence || (now.Fence > last.Fence) != (now.Attempt > last.Attempt) {
-			c.violated(3, id, "fence %d of attempt %d after fence %d of attempt %d", now.Fence, now.Attempt, last.Fence, last.Attempt)
+			c.violatedf(3, id, "fence %d of attempt %d after fence %d of attempt %d", now.Fence, now.Attempt, last.Fence, last.Attempt)
 		}
 		last = now
 	}
@@ -108,11 +108,11 @@ func (c *Checker) verifyClaims(id string, w *work) {
 		now := claim.Control
 		switch {
 		case now.Attempt < 1:
-			c.violated(4, id, "a claim has attempt %d", now.Attempt)
+			c.violatedf(4, id, "a claim has attempt %d", now.Attempt)
 		case now.Attempt == last.Attempt && (now.Fence != last.Fence || now.Token != last.Token):
-			c.violated(4, id, "attempt %d was handed out twice", now.Attempt)
+			c.violatedf(4, id, "attempt %d was handed out twice", now.Attempt)
 		case now.Attempt > last.Attempt && now.Version-last.Version < 2*(now.Attempt-last.Attempt):
-			c.violated(4, id, "attempt %d in version %d after attempt %d in version %d", now.Attempt, now.Version, last.Attempt, last.Version)
+			c.violatedf(4, id, "attempt %d in version %d after attempt %d in version %d", now.Attempt, now.Version, last.Attempt, last.Version)
 		}
 		last = now
 	}
@@ -136,12 +136,12 @@ func (c *Checker) verifyCheckpoints(id string, w *work) {
 		got := sha256.Sum256(claim.Checkpoint)
 		switch {
 		case claim.Checkpoint == nil && newest.version != 0:
-			c.violated(5, id, "attempt %d saw no checkpoint after one in version %d", claim.Control.Attempt, newest.version)
+			c.violatedf(5, id, "attempt %d saw no checkpoint after one in version %d", claim.Control.Attempt, newest.version)
 		case claim.Checkpoint == nil:
 		case older[got]:
-			c.violated(5, id, "attempt %d saw a checkpoint older than the one in version %d", claim.Control.Attempt, newest.version)
+			c.violatedf(5, id, "attempt %d saw a checkpoint older than the one in version %d", claim.Control.Attempt, newest.version)
 		case !w.sent[got]:
-			c.violated(5, id, "attempt %d saw a checkpoint that nobody sent", claim.Control.Attempt)
+			c.violatedf(5, id, "attempt %d saw a checkpoint that nobody sent", claim.Control.Attempt)
 		}
 	}
 }
@@ -154,14 +154,14 @@ func (c *Checker) verifyAnswers(id string, w *work) {
 			continue
 		}
 		if byWait[a.wait]++; byWait[a.wait] == 2 {
-			c.violated(7, id, "wait %d was answered twice", a.wait)
+			c.violatedf(7, id, "wait %d was answered twice", a.wait)
 		}
 		if byKey[a.key]++; a.key != "" && byKey[a.key] == 2 {
-			c.violated(7, id, "the answer with key %q was applied twice", a.key)
+			c.violatedf(7, id, "the answer with key %q was applied twice", a.key)
 		}
 		for _, claim := range w.claims {
 			if claim.Control.Version == a.version+1 && !bytes.Equal(claim.Answer, a.data) {
-				c.violated(7, id, "attempt %d did not see the answer of version %d", claim.Control.Attempt, a.version)
+				c.violatedf(7, id, "attempt %d did not see the answer of version %d", claim.Control.Attempt, a.version)
 			}
 		}
 	}
@@ -174,7 +174,7 @@ func (c *Checker) verifyProgress(id string, w *work) {
 		for _, data := range r.Progress {
 			var e struct{ Sequence int64 }
 			if err := json.Unmarshal(data, &e); err != nil || e.Sequence != next {
-				c.violated(11, id, "progress event %d stands where %d belongs in version %d", e.Sequence, next, r.Control.Version)
+				c.violatedf(11, id, "progress event %d stands where %d belongs in version %d", e.Sequence, next, r.Control.Version)
 				break
 			}
 			next++
@@ -186,13 +186,13 @@ func (c *Checker) verifyProgress(id string, w *work) {
 func (c *Checker) verifyKeys() {
 	for k, bound := range c.keys {
 		if all := slices.Sorted(maps.Keys(bound)); len(all) > 1 {
-			c.violated(2, all[0], "key %q leads to %d executions", k.value, len(all))
+			c.violatedf(2, all[0], "key %q leads to %d executions", k.value, len(all))
 		}
 	}
 	for _, r := range c.refusals {
 		for id, fingerprint := range c.keys[scopedKey{r.Owner, r.Deployment, r.Value}] {
 			if fingerprint == r.Fingerprint {
-				c.violated(2, id, "key %q was refused with the body that it is bound to", r.Value)
+				c.violatedf(2, id, "key %q was refused with the body that it is bound to", r.Value)
 			}
 		}
 	}

@@ -33,11 +33,11 @@ func (c *Checker) Saw(name, id string, at execution.Cursor, data []byte) {
 	defer c.mu.Unlock()
 	v := c.viewer(name, id)
 	if v.ended {
-		c.violated(6, id, "%s was shown %v after the end", name, at)
+		c.violatedf(6, id, "%s was shown %v after the end", name, at)
 	}
 	last := len(v.runs) - 1
 	if r := v.runs[last]; len(r) > 0 && !grows(r[len(r)-1].at, at) {
-		c.violated(6, id, "%s was shown %v after %v", name, at, r[len(r)-1].at)
+		c.violatedf(6, id, "%s was shown %v after %v", name, at, r[len(r)-1].at)
 	}
 	v.runs[last] = append(v.runs[last], sight{at, sha256.Sum256(data)})
 }
@@ -48,7 +48,7 @@ func (c *Checker) SawChunks(name, id string, attempt, first int64, n int) {
 	defer c.mu.Unlock()
 	v := c.viewer(name, id)
 	if want, ok := v.next[attempt]; ok && first != want {
-		c.violated(6, id, "%s was shown chunk %d of attempt %d where %d belongs", name, first, attempt, want)
+		c.violatedf(6, id, "%s was shown chunk %d of attempt %d where %d belongs", name, first, attempt, want)
 	}
 	v.next[attempt] = first + int64(n)
 }
@@ -69,7 +69,7 @@ func (c *Checker) SawEnd(name, id string, status execution.Status) {
 	defer c.mu.Unlock()
 	v := c.viewer(name, id)
 	if v.ended {
-		c.violated(6, id, "%s was shown two ends", name)
+		c.violatedf(6, id, "%s was shown two ends", name)
 	}
 	v.ended = true
 }
@@ -121,7 +121,7 @@ func (c *Checker) verifySight(k viewerID, s sight, logs map[logName]map[executio
 		logs[name] = map[execution.Cursor][32]byte{}
 	}
 	if data, ok := logs[name][s.at]; ok && data != s.data {
-		c.violated(6, k.id, "two different events stand at %v", s.at)
+		c.violatedf(6, k.id, "two different events stand at %v", s.at)
 	}
 	logs[name][s.at] = s.data
 }
@@ -137,7 +137,7 @@ func (c *Checker) verifyRun(k viewerID, r run, logs map[logName]map[execution.Cu
 	first, last := r[0].at, r[len(r)-1].at
 	for at := range logs[logName{k.id, first.Epoch}] {
 		if !seen[at] && grows(first, at) && grows(at, last) {
-			c.violated(6, k.id, "%s skipped %v without a gap", k.name, at)
+			c.violatedf(6, k.id, "%s skipped %v without a gap", k.name, at)
 		}
 	}
 }
