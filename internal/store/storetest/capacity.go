@@ -95,7 +95,7 @@ func capacityFreed(k *kit) {
 
 func capacityKept(k *kit) {
 	c := k.start()
-	c = k.do(c, execution.Retry{Owned: k.owned(c), Error: broken})
+	k.do(c, execution.Retry{Owned: k.owned(c), Error: broken})
 	k.full(1)
 	c = k.suspend(k.claim().Control, 0, execution.Wait{})
 	k.full(1)
