@@ -13,7 +13,6 @@ const (
 	bodyTimeout = 30 * time.Second // for a request's body to arrive
 	sendTimeout = 10 * time.Second // for a viewer to take an event, before it is cut
 	reconnect   = time.Second      // after which viewers that were cut off come back, about
-	headerRoom  = 4096             // by which the server's own limit of headers is above the one that is answered with a problem
 )
 
 // front is the HTTP floor on top of the other parts.
