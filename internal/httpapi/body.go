@@ -60,8 +60,8 @@ func hurried(timeout time.Duration) func(http.Handler) http.Handler {
 	}
 }
 
-// liftDeadline ends what hurried began, once the body is there: the deadline would otherwise end the read by which the
-// server learns that a client has gone, and the request with it.
+// liftDeadline ends the hurry of a body that is there: the deadline would otherwise end the read by which the server learns
+// that a client has gone, and the request with it.
 func liftDeadline(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 }
