@@ -216,3 +216,24 @@ func (p place) members() func(yield func(string, place) bool) {
 }
 
 var errNoOperation = errors.New("the contract has no such operation, and the answer does not say so")
+
+// Paths lists the paths of all operations, as the document has them.
+func (c *Contract) Paths() []string {
+	var all []string
+	for path := range c.at("paths").members() {
+		all = append(all, path)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Enum lists the values that a named schema admits.
+func (c *Contract) Enum(schema string) []string {
+	var values []string
+	listed, _ := c.at("components", "schemas", schema, "enum").value.([]any)
+	for _, value := range listed {
+		text, _ := value.(string)
+		values = append(values, text)
+	}
+	return values
+}
