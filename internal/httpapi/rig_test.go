@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -51,7 +52,8 @@ type setup struct {
 	runtime runtime.Settings
 	limits  store.Limits
 	wrap    func(store.Store) store.Store
-	idle    bool // the runtime is made but never runs
+	accept  func(net.Conn) // sees each connection; nil: nobody does
+	idle    bool           // the runtime is made but never runs
 }
 
 const (
@@ -105,6 +107,12 @@ func (r *rig) assemble(s *setup) {
 	r.server = httptest.NewUnstartedServer(handler)
 	r.server.Config.MaxHeaderBytes = 2 * testHeader
 	r.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	if s.accept != nil {
+		r.server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+			s.accept(c)
+			return ctx
+		}
+	}
 	r.server.Start()
 	r.client = &http.Client{Transport: r.keeper.Transport(r.server.Client().Transport, func(err error) { r.Error(err) })}
 	r.run(s.idle)
@@ -171,6 +179,7 @@ func (r *rig) deployments() (all []handler.Deployment) {
 		durable.MustDefine("again", "1", again, nil),
 		durable.MustDefine("tell", "1", r.tell, nil),
 		durable.MustDefine("hold", "1", r.hold, &durable.Options{Slots: 5}),
+		durable.MustDefine("flood", "1", flood, nil),
 		durable.MustDefine("fail", "1", func(durable.Context, json.RawMessage) (int, error) {
 			return 0, durable.Error{Type: "Broken", Code: "broken", Message: "<No & no>", Retryable: true, Err: errors.New("secret")}
 		}, nil),
@@ -212,6 +221,16 @@ func (r *rig) tell(c durable.Context, in json.RawMessage) (json.RawMessage, erro
 		return nil, err
 	}
 	return in, r.wait(c)
+}
+
+// flood streams so many chunks of ten thousand bytes.
+func flood(c durable.Context, chunks int) (int, error) {
+	for range chunks {
+		if err := durable.Stream(c, strings.Repeat("x", 9_998)); err != nil {
+			return 0, err
+		}
+	}
+	return chunks, nil
 }
 
 // hold runs until it is let go or told to stop.
