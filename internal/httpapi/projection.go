@@ -4,7 +4,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/windrow-run/windrow/api/contract"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/store"
 )
@@ -63,8 +64,8 @@ func waitingOf(status execution.Status, stored []byte, until int64) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	out := appendJSONText(appendName([]byte{'{'}, "kind"), wait.Kind)
-	out = appendJSONText(appendName(append(out, ','), "message"), wait.Message)
+	out := appendQuoted([]byte{'{'}, "kind", wait.Kind)
+	out = appendQuoted(append(out, ','), "message", wait.Message)
 	out = appendRaw(append(out, ','), "expected_input_schema", wait.Schema)
 	return append(appendTime(append(out, ','), "deadline", until), '}'), nil
 }
@@ -95,13 +96,13 @@ func appendText(dst []byte, name, value string) []byte {
 	return append(append(append(appendName(dst, name), '"'), value...), '"')
 }
 
-// appendJSONText appends any text as a JSON string.
-func appendJSONText(dst []byte, text string) []byte {
-	encoded, err := contract.Encode(text)
-	if err != nil { // a string has no way to fail
+// appendQuoted appends a member whose value is any text.
+func appendQuoted(dst []byte, name, text string) []byte {
+	dst, err := jsontext.AppendQuote(appendName(dst, name), text)
+	if err != nil { // what was read from JSON is valid UTF-8
 		panic(err)
 	}
-	return append(dst, encoded...)
+	return dst
 }
 
 func appendNumber(dst []byte, name string, n int64) []byte {
