@@ -472,3 +472,17 @@ func TestFailuresAreLogged(t *testing.T) {
 	}
 	t.Errorf("logged %s", &r.journal.text)
 }
+
+// A client that does not take its answer can't hold the connection with it.
+func TestAnswerThatIsNotTaken(t *testing.T) {
+	t.Parallel()
+	r := start(t, func(s *setup) {
+		s.api.Contract = strings.Repeat("x", 20_000_000) // more than any socket holds
+		s.api.BodyTimeout = 50 * time.Millisecond
+	})
+	connection := r.dial("GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n")
+	r.metrics.until(t, func(m *tally) bool { return m.answered == 1 })
+	if n, _ := io.Copy(io.Discard, connection); n >= 20_000_000 {
+		t.Errorf("%d bytes were sent to nobody", n)
+	}
+}

@@ -355,12 +355,13 @@ func (r *rig) stored() (unfinished int64, changes int) {
 
 // tally is Metrics that tests read.
 type tally struct {
-	mu     sync.Mutex // guards the following
-	open   map[string]int
-	opened int
-	cut    int
-	events map[string]int
-	change chan struct{} // closed and made anew with each change
+	mu       sync.Mutex // guards the following
+	answered int        // requests
+	open     map[string]int
+	opened   int
+	cut      int
+	events   map[string]int
+	change   chan struct{} // closed when anything changes
 }
 
 func (m *tally) update(change func()) {
@@ -376,11 +377,12 @@ func (m *tally) update(change func()) {
 	}
 }
 
-func (m *tally) HTTPRequest(string, string, int, time.Duration) {}
-func (m *tally) ViewerOpened(of string)                         { m.update(func() { m.open[of]++; m.opened++ }) }
-func (m *tally) ViewerClosed(of string)                         { m.update(func() { m.open[of]-- }) }
-func (m *tally) ViewerCut()                                     { m.update(func() { m.cut++ }) }
-func (m *tally) StreamEvent(name string)                        { m.update(func() { m.events[name]++ }) }
+func (m *tally) HTTPRequest(string, string, int, time.Duration) { m.update(func() { m.answered++ }) }
+
+func (m *tally) ViewerOpened(of string)  { m.update(func() { m.open[of]++; m.opened++ }) }
+func (m *tally) ViewerClosed(of string)  { m.update(func() { m.open[of]-- }) }
+func (m *tally) ViewerCut()              { m.update(func() { m.cut++ }) }
+func (m *tally) StreamEvent(name string) { m.update(func() { m.events[name]++ }) }
 
 // until waits until what was counted fits.
 func (m *tally) until(t *testing.T, fits func(m *tally) bool) {
