@@ -25,6 +25,8 @@ type Response struct {
 	Cut bool
 }
 
+var errNoOperation = errors.New("the contract has no such operation, and the answer does not say so")
+
 // Check returns everything in which the response breaks the contract; nil: nothing.
 func (c *Contract) Check(r Response) error {
 	err := c.check(r)

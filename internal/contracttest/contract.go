@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -214,8 +213,6 @@ func (p place) members() func(yield func(string, place) bool) {
 		}
 	}
 }
-
-var errNoOperation = errors.New("the contract has no such operation, and the answer does not say so")
 
 // Paths lists the paths of all operations, as the document has them.
 func (c *Contract) Paths() []string {

@@ -33,7 +33,7 @@ func (a *api) answerJSON(w http.ResponseWriter, v any) {
 
 // answerExecution answers with an execution as it stands.
 func (a *api) answerExecution(w http.ResponseWriter, r *http.Request, status int, record store.Record) {
-	body, err := appendExecution(nil, record)
+	body, err := projectionOf(record)
 	if err != nil {
 		a.refuse(w, r, &execution.Error{Code: execution.CodeCorrupt, Message: "the stored wait can't be read", Err: err})
 		return

@@ -53,14 +53,17 @@ func TestEveryAnswer(t *testing.T) {
 			p.check(t)
 		})
 	}
-	r := start(t)
-	for _, documented := range r.keeper.Answers() {
+	contract, err := keeper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, documented := range contract.Answers() {
 		_, excused := unprovoked()[documented.String()]
 		if seen[documented.String()] == excused {
 			t.Errorf("%s: provoked %v, excused %v", documented, !excused, excused)
 		}
 	}
-	for _, code := range r.keeper.Enum("ProblemCode") {
+	for _, code := range contract.Enum("ProblemCode") {
 		if !slices.Contains(codes, code) {
 			t.Errorf("no answer has the code %s", code)
 		}
@@ -367,8 +370,11 @@ func (b *breaking) Check(ctx context.Context) error {
 // No deployment can be named as a route is, since its own routes would begin alike.
 func TestRoutesAreReserved(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	for _, path := range r.keeper.Paths() {
+	contract, err := keeper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range contract.Paths() {
 		first := strings.Split(path, "/")[1]
 		if !slices.Contains(runtime.ReservedNames(), first) {
 			t.Errorf("a deployment may be named %s, and %s is a route", first, path)

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -10,16 +9,16 @@ import (
 	"github.com/windrow-run/windrow/internal/store"
 )
 
-// appendExecution appends an execution as its clients see it: contract.Execution, written by hand so that what is stored as
+// projectionOf is an execution as its clients see it: contract.Execution, written by hand so that what is stored as
 // JSON is neither decoded nor encoded on its way out. Names and ids hold nothing that JSON would have to escape. An error
 // says that the stored wait can't be read, which only an execution that waits has.
-func appendExecution(dst []byte, r store.Record) ([]byte, error) {
+func projectionOf(r store.Record) ([]byte, error) {
 	c := r.Control
 	wait, err := waitingOf(c.Status, r.Wait, c.WaitUntil)
 	if err != nil {
-		return dst, err
+		return nil, err
 	}
-	dst = slices.Grow(dst, sizeOf(r)+len(wait))
+	dst := make([]byte, 0, sizeOf(r)+len(wait))
 	dst = appendText(append(dst, '{'), "execution_id", c.ID)
 	dst = appendText(append(dst, ','), "deployment", c.Deployment)
 	dst = appendText(append(dst, ','), "revision", c.Revision)

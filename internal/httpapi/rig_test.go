@@ -56,6 +56,9 @@ type setup struct {
 	idle    bool           // the runtime is made but never runs
 }
 
+// keeper is the contract, which never changes and takes a while to read.
+var keeper = sync.OnceValues(func() (*contracttest.Contract, error) { return contracttest.Load(windrow.OpenAPI()) })
+
 const (
 	testBody   = 2000
 	testHeader = 4096
@@ -65,7 +68,7 @@ const (
 
 func start(t *testing.T, changes ...func(*setup)) *rig {
 	t.Helper()
-	keeper, err := contracttest.Load(windrow.OpenAPI())
+	keeper, err := keeper()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,6 @@ func (a *api) StreamExecution(w http.ResponseWriter, r *http.Request, id contrac
 	if err != nil || r.Method == http.MethodHead { // HEAD is told how GET begins, and is no viewer
 		return
 	}
-	liftDeadline(w) // of a body that nobody asked for; the stream lasts longer
 	deployment := viewer.Deployment()
 	a.Metrics.ViewerOpened(deployment)
 	defer a.Metrics.ViewerClosed(deployment)
@@ -153,7 +152,7 @@ func dataOf(event stream.Event) []byte {
 	case *stream.Gap:
 		return encode(contract.GapEvent{Detail: sentence(event.Detail)})
 	case *stream.End:
-		data, _ := appendExecution(nil, event.Record) // only a wait can be unreadable, and what has ended has none
+		data, _ := projectionOf(event.Record) // only a wait can be unreadable, and what has ended has none
 		return data
 	case *stream.Interrupted:
 		return encode(problem.New(interruption(event.Reason), "%s", sentence(event.Reason.Detail())).Problem)
