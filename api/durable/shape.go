@@ -41,7 +41,7 @@ func (s shape[T]) JSON() []byte { return s.schema.JSON() }
 func (s shape[T]) Validate(value []byte) []execution.Violation {
 	var broken []execution.Violation
 	for _, v := range s.schema.Validate(value) {
-		broken = append(broken, execution.Violation{Pointer: v.Pointer, Message: v.Message})
+		broken = append(broken, execution.Violation{Pointer: v.Pointer, Rule: string(v.Rule), Message: v.Message})
 	}
 	if len(broken) > 0 {
 		return broken
@@ -59,15 +59,19 @@ func (s shape[T]) read(value []byte) (T, error) {
 	return v, err
 }
 
+// ruleType is the rule that a value breaks which fits the schema but not the Go type.
+const ruleType = "type"
+
 // misfit says where a value does not fit the Go type. The text of err may come from the author's own UnmarshalJSON and is
 // not shown.
 func misfit(value []byte, err error) execution.Violation {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
-		return execution.Violation{Message: "does not fit the type that the deployment reads"}
+		return execution.Violation{Rule: ruleType, Message: "does not fit the type that the deployment reads"}
 	}
 	return execution.Violation{
 		Pointer: pointerAt(value, wrong.Offset),
+		Rule:    ruleType,
 		Message: fmt.Sprintf("does not fit the type %s that the deployment reads", wrong.Type),
 	}
 }

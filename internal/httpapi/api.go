@@ -18,8 +18,10 @@ type Metrics interface {
 	// ViewerOpened and ViewerClosed are the beginning and the end of a stream.
 	ViewerOpened(deployment string)
 	ViewerClosed(deployment string)
-	// StreamEvent is one event that a viewer was sent.
-	StreamEvent(kind string)
+	// ViewerCut is a viewer that was cut since it did not read.
+	ViewerCut()
+	// StreamEvent is one event that a viewer was sent, by its name.
+	StreamEvent(name string)
 }
 
 // Params are what the HTTP floor stands on, and its limits. Each limit must be set.
@@ -39,7 +41,7 @@ type Params struct {
 	BodyBytes   int64         // of a request's body
 	HeaderBytes int           // of a request's target and headers
 	JSONDepth   int           // of objects and arrays nested in an input
-	BodyTimeout time.Duration // for a whole body to arrive
+	BodyTimeout time.Duration // for a whole body to arrive, or a whole answer to be taken
 	SendTimeout time.Duration // for a viewer to take an event
 	Reconnect   time.Duration // after which a viewer that was cut off comes back, about
 }

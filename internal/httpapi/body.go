@@ -36,7 +36,6 @@ func readBody(w http.ResponseWriter, r *http.Request, limits bodyLimits) ([]byte
 	if err != nil {
 		return nil, readProblem(err, limits.bytes)
 	}
-	liftDeadline(w)
 	if len(raw) == 0 {
 		return nil, nil // a chunked body without a chunk
 	}
@@ -48,7 +47,8 @@ func readBody(w http.ResponseWriter, r *http.Request, limits bodyLimits) ([]byte
 }
 
 // hurried gives a body until the timeout to arrive, also where nobody reads it: the server reads on after an early answer,
-// and a client that never sends what it has announced would hold its connection for good.
+// and a client that never sends what it has announced would hold its connection for good. With the end of the body the
+// server lifts the deadline, so that it does not hurry what comes after.
 func hurried(timeout time.Duration) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,12 +58,6 @@ func hurried(timeout time.Duration) func(http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		})
 	}
-}
-
-// liftDeadline ends what hurried began, once the body is there: the deadline would otherwise end the read by which the
-// server learns that a client has gone, and the request with it.
-func liftDeadline(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 }
 
 func readProblem(err error, limit int64) *problem.Problem {

@@ -2,9 +2,9 @@ package httpapi
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/windrow-run/windrow/api/contract"
-	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/httpapi/problem"
 	"github.com/windrow-run/windrow/internal/runtime"
 	"github.com/windrow-run/windrow/internal/store"
@@ -15,6 +15,10 @@ func everyone() store.Scope { return store.Scope{All: true} }
 
 // SubmitExecution implements [route.ServerInterface].
 func (a *api) SubmitExecution(w http.ResponseWriter, r *http.Request, deployment contract.Deployment, _ contract.SubmitExecutionParams) {
+	if refused := impossibleName(deployment); refused != nil {
+		refused.Write(w)
+		return
+	}
 	key, body, refused := a.keyed(w, r)
 	if refused != nil {
 		refused.Write(w)
@@ -33,43 +37,57 @@ func (a *api) SubmitExecution(w http.ResponseWriter, r *http.Request, deployment
 		return
 	}
 	w.Header().Set("Location", pathOf(out.Record.Control.ID))
-	answerExecution(w, http.StatusAccepted, out.Record, out.Replayed)
+	markReplay(w, out.Replayed)
+	a.answerExecution(w, r, http.StatusAccepted, out.Record)
 }
 
 // GetExecution implements [route.ServerInterface].
 func (a *api) GetExecution(w http.ResponseWriter, r *http.Request, id contract.ExecutionID) {
+	if refused := impossibleID(id); refused != nil {
+		refused.Write(w)
+		return
+	}
 	record, err := a.Runtime.Get(r.Context(), store.ReadRequest{ID: id, Scope: everyone()})
 	if err != nil {
 		a.refuse(w, r, err)
 		return
 	}
-	answerExecution(w, http.StatusOK, record, false)
+	a.answerExecution(w, r, http.StatusOK, record)
 }
 
 // ResumeExecution implements [route.ServerInterface].
 func (a *api) ResumeExecution(w http.ResponseWriter, r *http.Request, id contract.ExecutionID, _ contract.ResumeExecutionParams) {
+	if refused := impossibleID(id); refused != nil {
+		refused.Write(w)
+		return
+	}
 	key, body, refused := a.keyed(w, r)
 	if refused != nil {
 		refused.Write(w)
 		return
 	}
-	answer, refused := parseAnswer(body)
+	resumption, refused := parseResumption(body)
 	if refused != nil {
 		refused.Write(w)
 		return
 	}
 	out, err := a.Runtime.Resume(r.Context(), runtime.ResumeRequest{
-		ID: id, Scope: everyone(), Key: key, Body: body, Input: answer.input, Sequence: answer.sequence,
+		ID: id, Scope: everyone(), Key: key, Body: body, Input: resumption.input, Sequence: resumption.sequence,
 	})
 	if err != nil {
 		a.refuse(w, r, err)
 		return
 	}
-	answerExecution(w, http.StatusAccepted, out.Record, out.Replayed)
+	markReplay(w, out.Replayed)
+	a.answerExecution(w, r, http.StatusAccepted, out.Record)
 }
 
 // CancelExecution implements [route.ServerInterface].
 func (a *api) CancelExecution(w http.ResponseWriter, r *http.Request, id contract.ExecutionID) {
+	if refused := impossibleID(id); refused != nil {
+		refused.Write(w)
+		return
+	}
 	body, refused := readBody(w, r, a.limits)
 	if refused != nil {
 		refused.Write(w)
@@ -89,7 +107,7 @@ func (a *api) CancelExecution(w http.ResponseWriter, r *http.Request, id contrac
 	if record.Control.Status.Terminal() {
 		status = http.StatusOK
 	}
-	answerExecution(w, status, record, false)
+	a.answerExecution(w, r, status, record)
 }
 
 // keyed reads the idempotency key and the body of a request.
@@ -101,16 +119,28 @@ func (a *api) keyed(w http.ResponseWriter, r *http.Request) (key string, body []
 	return key, body, refused
 }
 
-func answerExecution(w http.ResponseWriter, status int, record store.Record, replayed bool) {
-	body, err := appendExecution(nil, record)
-	if err != nil {
-		translated(&execution.Error{Code: execution.CodeCorrupt, Err: err}).Write(w)
-		return
+const (
+	maxIDBytes   = 24
+	maxNameBytes = 64
+)
+
+// impossibleID refuses what no execution can be called, before anybody is asked for it: an id becomes part of keys.
+func impossibleID(id string) *problem.Problem {
+	if id == "" || len(id) > maxIDBytes || strings.ContainsFunc(id, notAlphanumeric) {
+		return problem.New(contract.ProblemCodeNotFound, "")
 	}
-	if replayed {
-		w.Header().Set("Idempotent-Replay", "true")
+	return nil
+}
+
+// impossibleName refuses what no deployment can be called.
+func impossibleName(name string) *problem.Problem {
+	odd := func(r rune) bool { return notAlphanumeric(r) && !strings.ContainsRune("_.-", r) }
+	if name == "" || len(name) > maxNameBytes || strings.ContainsFunc(name[:1], notAlphanumeric) || strings.ContainsFunc(name, odd) {
+		return problem.New(contract.ProblemCodeUnknownDeployment, "")
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client has gone, and nobody else wants to know
+	return nil
+}
+
+func notAlphanumeric(r rune) bool {
+	return (r < '0' || '9' < r) && (r < 'a' || 'z' < r) && (r < 'A' || 'Z' < r)
 }

@@ -12,7 +12,7 @@ import (
 // GetLiveness implements [route.ServerInterface]. That the process answers is all there is to say: a loop that fails is
 // started again by its supervisor, and a store that fails must not have processes killed.
 func (a *api) GetLiveness(w http.ResponseWriter, _ *http.Request) {
-	answerJSON(w, contract.Health{Status: contract.StateOk})
+	a.answerJSON(w, contract.Health{Status: contract.StateOk})
 }
 
 // GetReadiness implements [route.ServerInterface].
@@ -21,16 +21,18 @@ func (a *api) GetReadiness(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
-	answerJSON(w, contract.Health{Status: contract.StateOk})
+	a.answerJSON(w, contract.Health{Status: contract.StateOk})
 }
 
 // GetMetrics implements [route.ServerInterface].
-func (a *api) GetMetrics(w http.ResponseWriter, r *http.Request) { a.Scrape.ServeHTTP(w, r) }
+func (a *api) GetMetrics(w http.ResponseWriter, r *http.Request) {
+	a.hurryReader(w)
+	a.Scrape.ServeHTTP(w, r)
+}
 
 // GetContract implements [route.ServerInterface].
 func (a *api) GetContract(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/yaml")
-	_, _ = w.Write([]byte(a.Contract)) // the client has gone, and nobody else wants to know
+	a.answer(w, http.StatusOK, "application/yaml", []byte(a.Contract))
 }
 
 // GetStatus implements [route.ServerInterface].
@@ -42,14 +44,14 @@ func (a *api) GetStatus(w http.ResponseWriter, r *http.Request) {
 		Store: a.storeStatus(h.Store), Deployments: []contract.DeploymentStatus{}, OtherRevisions: []contract.RevisionStatus{},
 	}
 	for _, d := range h.Deployments {
-		status.Deployments = append(status.Deployments, deploymentStatus(d, h.Draining))
+		status.Deployments = append(status.Deployments, deploymentStatus(d))
 	}
 	for _, o := range h.Others {
 		status.OtherRevisions = append(status.OtherRevisions, contract.RevisionStatus{
 			Deployment: o.Deployment, Revision: o.Revision, Nonterminal: o.Nonterminal, Served: o.Served,
 		})
 	}
-	answerJSON(w, status)
+	a.answerJSON(w, status)
 }
 
 func stateOf(h runtime.Health, reasons []string) contract.State {
@@ -94,9 +96,9 @@ func (a *api) storeStatus(s runtime.StoreHealth) contract.StoreStatus {
 	return out
 }
 
-func deploymentStatus(d runtime.DeploymentHealth, draining bool) contract.DeploymentStatus {
+func deploymentStatus(d runtime.DeploymentHealth) contract.DeploymentStatus {
 	out := contract.DeploymentStatus{
-		Name: d.Name, Revision: d.Revision, Accepting: !draining, Slots: int64(d.Slots), ActiveExecutions: int64(d.Active),
+		Name: d.Name, Revision: d.Revision, Accepting: d.Running > 0, Slots: int64(d.Slots), ActiveExecutions: int64(d.Active),
 		Draining: int64(d.Draining), ErrorStreak: d.ErrorStreak,
 	}
 	if c := d.Counts; c != nil {
@@ -104,9 +106,4 @@ func deploymentStatus(d runtime.DeploymentHealth, draining bool) contract.Deploy
 			RevisionRunnable: c.RevisionRunnable, RevisionDelayed: c.RevisionDelayed, LeaseExpiry: c.LeaseExpiry}
 	}
 	return out
-}
-
-func answerJSON(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(encode(v)) // the client has gone, and nobody else wants to know
 }

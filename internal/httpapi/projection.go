@@ -1,33 +1,33 @@
 package httpapi
 
 import (
-	"bytes"
 	"strconv"
 
-	"github.com/windrow-run/windrow/api/contract"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/store"
 )
 
-// appendExecution appends an execution as its clients see it: contract.Execution, written by hand so that what is stored as
-// JSON is neither decoded nor encoded on its way out. Names and ids hold nothing that JSON would have to escape. An error says that
-// the stored wait can't be read.
-func appendExecution(dst []byte, r store.Record) ([]byte, error) {
+// projectionOf is an execution as its clients see it: contract.Execution, written by hand so that what is stored as
+// JSON is neither decoded nor encoded on its way out. Names and ids hold nothing that JSON would have to escape. An error
+// says that the stored wait can't be read, which only an execution that waits has.
+func projectionOf(r store.Record) ([]byte, error) {
 	c := r.Control
+	wait, err := waitingOf(c.Status, r.Wait, c.WaitUntil)
+	if err != nil {
+		return nil, err
+	}
+	dst := make([]byte, 0, sizeOf(r)+len(wait))
 	dst = appendText(append(dst, '{'), "execution_id", c.ID)
 	dst = appendText(append(dst, ','), "deployment", c.Deployment)
 	dst = appendText(append(dst, ','), "revision", c.Revision)
 	dst = appendText(append(dst, ','), "status", string(c.Status))
 	dst = appendNumber(append(dst, ','), "attempt", c.Attempt)
 	dst = appendNumber(append(dst, ','), "sequence", c.Version)
-	dst = appendName(append(dst, ','), "progress")
-	dst = append(append(append(dst, '['), bytes.Join(r.Progress, []byte{','})...), ']')
-	dst = appendRaw(append(dst, ','), "result", shown(r.Result, c.Status == execution.Completed))
-	dst = appendRaw(append(dst, ','), "error", shown(r.Error, c.Status == execution.Failed || c.Status == execution.Queued))
-	wait, err := waitingOf(c.Status, r.Wait, c.WaitUntil)
-	if err != nil {
-		return dst, err
-	}
+	dst = appendList(append(dst, ','), "progress", r.Progress)
+	dst = appendRaw(append(dst, ','), "result", meant(r.Result, c.Status == execution.Completed))
+	dst = appendRaw(append(dst, ','), "error", meant(r.Error, c.Status == execution.Failed || c.Status == execution.Queued))
 	dst = appendRaw(append(dst, ','), "waiting", wait)
 	dst = appendTime(append(dst, ','), "cancellation_requested_at", c.CanceledAt)
 	dst = appendTime(append(dst, ','), "available_at", c.AvailableAt)
@@ -36,38 +36,54 @@ func appendExecution(dst []byte, r store.Record) ([]byte, error) {
 	return append(appendLinks(append(dst, ','), c.ID), '}'), nil
 }
 
-// shown is a payload where the status gives it a meaning. An error, say, stays stored while another attempt runs.
-func shown(payload []byte, meant bool) []byte {
-	if !meant || payload == nil {
-		return []byte("null")
+// sizeOf is about how long the projection becomes, without its wait: one piece of memory for it is enough.
+func sizeOf(r store.Record) int {
+	const frame = 900 // names, times and links, and the longest of all other values
+	size := frame + len(r.Result) + len(r.Error)
+	for _, event := range r.Progress {
+		size += len(event) + 1
 	}
-	return payload
+	return size
 }
 
-// waitingOf renders what an execution waits for. The default answer is the author's business.
+// meant is a payload where the status gives it a meaning. An error, say, stays stored while another attempt runs.
+func meant(payload []byte, now bool) []byte {
+	if now {
+		return payload
+	}
+	return nil
+}
+
+// waitingOf renders what an execution waits for; nil: nothing. The default answer is the author's business.
 func waitingOf(status execution.Status, stored []byte, until int64) ([]byte, error) {
 	if status != execution.Waiting || stored == nil {
-		return []byte("null"), nil
+		return nil, nil
 	}
 	wait, err := execution.DecodeWait(stored)
 	if err != nil {
 		return nil, err
 	}
-	out := appendJSONText(appendName([]byte{'{'}, "kind"), wait.Kind)
-	out = appendJSONText(appendName(append(out, ','), "message"), wait.Message)
-	out = appendRaw(append(out, ','), "expected_input_schema", shown(wait.Schema, true))
+	out := appendQuoted([]byte{'{'}, "kind", wait.Kind)
+	out = appendQuoted(append(out, ','), "message", wait.Message)
+	out = appendRaw(append(out, ','), "expected_input_schema", wait.Schema)
 	return append(appendTime(append(out, ','), "deadline", until), '}'), nil
 }
 
-func pathOf(id string) string { return "/v1/executions/" + id }
+const executionsPath = "/v1/executions/"
+
+func pathOf(id string) string { return executionsPath + id }
 
 func appendLinks(dst []byte, id string) []byte {
-	self := pathOf(id)
 	dst = append(appendName(dst, "links"), '{')
-	dst = appendText(dst, "self", self)
-	dst = appendText(append(dst, ','), "stream", self+"/stream")
-	dst = appendText(append(dst, ','), "resume", self+"/resume")
-	return append(appendText(append(dst, ','), "cancel", self+"/cancel"), '}')
+	dst = appendLink(dst, "self", id, "")
+	dst = appendLink(append(dst, ','), "stream", id, "/stream")
+	dst = appendLink(append(dst, ','), "resume", id, "/resume")
+	return append(appendLink(append(dst, ','), "cancel", id, "/cancel"), '}')
+}
+
+func appendLink(dst []byte, name, id, of string) []byte {
+	dst = append(append(appendName(dst, name), '"'), executionsPath...)
+	return append(append(append(dst, id...), of...), '"')
 }
 
 func appendName(dst []byte, name string) []byte {
@@ -79,27 +95,44 @@ func appendText(dst []byte, name, value string) []byte {
 	return append(append(append(appendName(dst, name), '"'), value...), '"')
 }
 
-// appendJSONText appends any text as a JSON string.
-func appendJSONText(dst []byte, text string) []byte {
-	encoded, err := contract.Encode(text)
-	if err != nil { // a string has no way to fail
+// appendQuoted appends a member whose value is any text.
+func appendQuoted(dst []byte, name, text string) []byte {
+	dst, err := jsontext.AppendQuote(appendName(dst, name), text)
+	if err != nil { // what was read from JSON is valid UTF-8
 		panic(err)
 	}
-	return append(dst, encoded...)
+	return dst
 }
 
 func appendNumber(dst []byte, name string, n int64) []byte {
 	return strconv.AppendInt(appendName(dst, name), n, 10)
 }
 
+// appendRaw appends a member whose value is JSON; nil is null.
 func appendRaw(dst []byte, name string, raw []byte) []byte {
-	return append(appendName(dst, name), raw...)
+	dst = appendName(dst, name)
+	if raw == nil {
+		return append(dst, "null"...)
+	}
+	return append(dst, raw...)
+}
+
+// appendList appends a member whose value is a list of JSON values.
+func appendList(dst []byte, name string, values [][]byte) []byte {
+	dst = append(appendName(dst, name), '[')
+	for i, value := range values {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, value...)
+	}
+	return append(dst, ']')
 }
 
 // appendTime appends a time, or null for 0.
 func appendTime(dst []byte, name string, ms int64) []byte {
 	if ms == 0 {
-		return appendRaw(dst, name, []byte("null"))
+		return appendRaw(dst, name, nil)
 	}
 	return appendText(dst, name, execution.FormatMillis(ms))
 }

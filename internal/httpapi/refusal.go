@@ -4,6 +4,9 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/windrow-run/windrow/api/contract"
 	"github.com/windrow-run/windrow/internal/execution"
@@ -29,14 +32,29 @@ func translated(err error) *problem.Problem {
 	if !ok || !errors.As(err, &known) {
 		return problem.New(code, "")
 	}
-	p := problem.New(code, "%s", known.Message)
+	p := problem.New(code, "%s", sentence(known.Message)).WithErrors(broken(known.Violations)...)
 	if known.Limit > 0 {
 		p.WithLimit(known.Limit)
 	}
-	for _, v := range known.Violations {
-		p.Errors = append(p.Errors, contract.ProblemError{Pointer: "/input" + v.Pointer, Rule: v.Rule, Message: v.Message})
+	return p
+}
+
+// broken are the rules that the input of a request breaks, by their place in the body.
+func broken(violations []execution.Violation) []contract.ProblemError {
+	var errors []contract.ProblemError
+	for _, v := range violations {
+		errors = append(errors, contract.ProblemError{Pointer: "/input" + v.Pointer, Rule: v.Rule, Message: v.Message})
 	}
-	return p.WithErrors(p.Errors...)
+	return errors
+}
+
+// sentence is the text of an error as people are told it.
+func sentence(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	if size == 0 {
+		return ""
+	}
+	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[size:], ".") + "."
 }
 
 // codeOf maps a code of the domain to the contract's; false: its message is not for clients.

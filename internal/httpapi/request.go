@@ -23,8 +23,8 @@ type submission struct {
 	input []byte
 }
 
-// answer is the body of a resume.
-type answer struct {
+// resumption is the body of a resume.
+type resumption struct {
 	input    []byte
 	sequence int64 // 0: whichever wait is open
 }
@@ -38,17 +38,17 @@ func parseSubmission(body []byte) (submission, *problem.Problem) {
 	return submission{input: input}, refused
 }
 
-func parseAnswer(body []byte) (answer, *problem.Problem) {
+func parseResumption(body []byte) (resumption, *problem.Problem) {
 	members, refused := parseMembers(body, "input", "sequence")
 	if refused != nil {
-		return answer{}, refused
+		return resumption{}, refused
 	}
 	input, refused := members.required("input")
 	if refused != nil {
-		return answer{}, refused
+		return resumption{}, refused
 	}
 	sequence, refused := members.sequence("sequence")
-	return answer{input: input, sequence: sequence}, refused
+	return resumption{input: input, sequence: sequence}, refused
 }
 
 // parseCancellation returns the reason; no body is no reason.

@@ -68,31 +68,31 @@ func TestUnknownMembersAreNamed(t *testing.T) {
 	}
 }
 
-func TestParseAnswer(t *testing.T) {
+func TestParseResumption(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		body    string
-		want    answer
+		want    resumption
 		refused string
 	}{
-		"open wait":       {`{"input":{"approved":true}}`, answer{input: []byte(`{"approved":true}`)}, ""},
-		"named wait":      {`{"sequence":3,"input":1}`, answer{input: []byte("1"), sequence: 3}, ""},
-		"largest":         {`{"input":1,"sequence":9007199254740991}`, answer{input: []byte("1"), sequence: 9007199254740991}, ""},
-		"too large":       {`{"input":1,"sequence":9007199254740992}`, answer{input: []byte("1")}, "invalid_request /sequence:type"},
-		"zero":            {`{"input":1,"sequence":0}`, answer{input: []byte("1")}, "invalid_request /sequence:type"},
-		"negative":        {`{"input":1,"sequence":-1}`, answer{input: []byte("1")}, "invalid_request /sequence:type"},
-		"fraction":        {`{"input":1,"sequence":1.0}`, answer{input: []byte("1")}, "invalid_request /sequence:type"},
-		"beyond integers": {`{"input":1,"sequence":99999999999999999999}`, answer{input: []byte("1")}, "invalid_request /sequence:type"},
-		"text":            {`{"input":1,"sequence":"1"}`, answer{input: []byte("1")}, "invalid_request /sequence:type"},
-		"null":            {`{"input":1,"sequence":null}`, answer{input: []byte("1")}, "invalid_request /sequence:type"},
-		"missing":         {`{"sequence":1}`, answer{}, "invalid_request :required"},
-		"unknown":         {`{"input":1,"key":"k"}`, answer{}, "invalid_request /key:unknown_member"},
+		"open wait":       {`{"input":{"approved":true}}`, resumption{input: []byte(`{"approved":true}`)}, ""},
+		"named wait":      {`{"sequence":3,"input":1}`, resumption{input: []byte("1"), sequence: 3}, ""},
+		"largest":         {`{"input":1,"sequence":9007199254740991}`, resumption{input: []byte("1"), sequence: 9007199254740991}, ""},
+		"too large":       {`{"input":1,"sequence":9007199254740992}`, resumption{input: []byte("1")}, "invalid_request /sequence:type"},
+		"zero":            {`{"input":1,"sequence":0}`, resumption{input: []byte("1")}, "invalid_request /sequence:type"},
+		"negative":        {`{"input":1,"sequence":-1}`, resumption{input: []byte("1")}, "invalid_request /sequence:type"},
+		"fraction":        {`{"input":1,"sequence":1.0}`, resumption{input: []byte("1")}, "invalid_request /sequence:type"},
+		"beyond integers": {`{"input":1,"sequence":99999999999999999999}`, resumption{input: []byte("1")}, "invalid_request /sequence:type"},
+		"text":            {`{"input":1,"sequence":"1"}`, resumption{input: []byte("1")}, "invalid_request /sequence:type"},
+		"null":            {`{"input":1,"sequence":null}`, resumption{input: []byte("1")}, "invalid_request /sequence:type"},
+		"missing":         {`{"sequence":1}`, resumption{}, "invalid_request :required"},
+		"unknown":         {`{"input":1,"key":"k"}`, resumption{}, "invalid_request /key:unknown_member"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, refused := parseAnswer([]byte(test.body))
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(answer{})); diff != "" {
+			got, refused := parseResumption([]byte(test.body))
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(resumption{})); diff != "" {
 				t.Errorf("answer (-want +got):\n%s", diff)
 			}
 			if refusal(refused) != test.refused {

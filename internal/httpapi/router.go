@@ -42,13 +42,17 @@ func noSuchRoute(w http.ResponseWriter, _ *http.Request) {
 // methodNotAllowed answers for methods that a path does not have, and says which it has.
 func methodNotAllowed(routes chi.Routes) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		path := r.URL.RawPath // as the router takes it
+		if path == "" {
+			path = r.URL.Path
+		}
 		var allowed []string
 		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
 			asked := method
 			if method == http.MethodHead {
 				asked = http.MethodGet // answered wherever GET is
 			}
-			if routes.Match(chi.NewRouteContext(), asked, r.URL.Path) {
+			if routes.Match(chi.NewRouteContext(), asked, path) {
 				allowed = append(allowed, method)
 			}
 		}

@@ -1,19 +1,25 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
-	"io"
 	"net/http"
+	"os"
 
 	"github.com/windrow-run/windrow/api/contract"
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/httpapi/problem"
 	"github.com/windrow-run/windrow/internal/sse"
+	"github.com/windrow-run/windrow/internal/store"
 	"github.com/windrow-run/windrow/internal/stream"
 )
 
 // StreamExecution implements [route.ServerInterface].
 func (a *api) StreamExecution(w http.ResponseWriter, r *http.Request, id contract.ExecutionID, params contract.StreamExecutionParams) {
+	if refused := impossibleID(id); refused != nil {
+		refused.Write(w)
+		return
+	}
 	viewer, err := a.Hub.Subscribe(r.Context(), stream.Request{ID: id, Scope: everyone(), Cursor: cursorOf(params)})
 	switch {
 	case errors.Is(err, stream.ErrNothingMore):
@@ -24,14 +30,14 @@ func (a *api) StreamExecution(w http.ResponseWriter, r *http.Request, id contrac
 		return
 	}
 	defer viewer.Close()
+	writer, err := sse.NewWriter(w, a.SendTimeout)
+	if err != nil || r.Method == http.MethodHead { // HEAD is told how GET begins, and is no viewer
+		return
+	}
 	deployment := viewer.Deployment()
 	a.Metrics.ViewerOpened(deployment)
 	defer a.Metrics.ViewerClosed(deployment)
-	writer, err := sse.NewWriter(w, a.SendTimeout)
-	if err != nil {
-		return
-	}
-	a.send(r, viewer, writer)
+	a.send(r.Context(), id, viewer, writer)
 }
 
 // cursorOf is where the client wants to go on. The header comes first: a browser that reconnects sends its newest id there,
@@ -47,61 +53,77 @@ func cursorOf(params contract.StreamExecutionParams) string {
 }
 
 // send writes events until the stream ends or the client has gone.
-func (a *api) send(r *http.Request, viewer *stream.Viewer, writer *sse.Writer) {
+func (a *api) send(ctx context.Context, id string, viewer *stream.Viewer, writer *sse.Writer) {
 	for {
-		event, err := viewer.Next(r.Context())
+		event, err := viewer.Next(ctx)
 		if err != nil {
-			if !errors.Is(err, io.EOF) && r.Context().Err() == nil {
-				a.Logger.Error("a stream failed", "error", err)
+			return
+		}
+		if err := writer.Send(a.frame(id, event)); err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				a.Metrics.ViewerCut()
 			}
 			return
 		}
-		if err := writer.Send(a.frame(event)); err != nil {
-			return
+		if name := nameOf(event); name != "" {
+			a.Metrics.StreamEvent(name)
 		}
-		a.Metrics.StreamEvent(kindOf(event))
 	}
 }
 
 // frame renders an event. Live events are shared, and so is what was made of them.
-func (a *api) frame(event stream.Event) []byte {
+func (a *api) frame(id string, event stream.Event) []byte {
 	if opened, ok := event.(*stream.Opened); ok { // each viewer has a time of its own for coming back
-		return appendOpened(sse.AppendRetry(nil, sse.Jitter(a.Reconnect)), opened)
+		return opening(opened, sse.AppendRetry(nil, sse.Jitter(a.Reconnect)))
 	}
-	return event.Frame(func() []byte { return render(event) })
+	return event.Frame(func() []byte {
+		a.remember(id, event)
+		return render(event)
+	})
 }
 
-func appendOpened(dst []byte, opened *stream.Opened) []byte {
-	cursor, ok := opened.Cursor()
-	if !ok {
-		return dst
+// remember has the runtime keep a wait that viewers are shown: one of them is about to answer it.
+func (a *api) remember(id string, event stream.Event) {
+	status, ok := event.(*stream.Status)
+	if !ok || status.Status != execution.Waiting {
+		return
 	}
-	dst, _ = sse.AppendID(dst, cursor.String()) // a cursor has no line breaks
+	a.Runtime.SawWait(store.Record{Wait: status.Wait, // an execution keeps its version while it waits
+		Control: execution.Control{ID: id, Status: status.Status, WaitSequence: status.Version}})
+}
+
+// opening is the first frame: no event, but the place to come back to.
+func opening(opened *stream.Opened, dst []byte) []byte {
+	dst, err := sse.AppendID(dst, cursorText(opened))
+	if err != nil { // a cursor has no line breaks
+		panic(err)
+	}
 	return dst
 }
 
 func render(event stream.Event) []byte {
-	if _, ok := event.(*stream.Keepalive); ok {
+	name := nameOf(event)
+	if name == "" {
 		return sse.AppendComment(nil, "keepalive")
 	}
-	id := ""
-	if cursor, ok := event.Cursor(); ok {
-		id = cursor.String()
-	}
-	frame, err := sse.AppendEvent(nil, sse.Event{ID: id, Name: kindOf(event), Data: string(dataOf(event))})
-	if err != nil { // neither cursors nor kinds have line breaks
+	frame, err := sse.AppendEvent(nil, sse.Event{ID: cursorText(event), Name: name, Data: string(dataOf(event))})
+	if err != nil { // neither cursors nor names have line breaks
 		panic(err)
 	}
 	return frame
 }
 
-// kindOf is the name of the event in the stream.
-func kindOf(event stream.Event) string {
+// cursorText is the id of an event; empty where it is no place of its own.
+func cursorText(event stream.Event) string {
+	if cursor, ok := event.Cursor(); ok {
+		return cursor.String()
+	}
+	return ""
+}
+
+// nameOf is the event's name in the stream; empty for what is no event to clients.
+func nameOf(event stream.Event) string {
 	switch event := event.(type) {
-	case *stream.Opened:
-		return "opened"
-	case *stream.Keepalive:
-		return "keepalive"
 	case *stream.Status:
 		return "status"
 	case *stream.Progress:
@@ -112,11 +134,13 @@ func kindOf(event stream.Event) string {
 		return "gap"
 	case *stream.End:
 		return string(event.Record.Control.Status)
+	case *stream.Interrupted:
+		return "error"
 	}
-	return "error"
+	return ""
 }
 
-// dataOf is the data of the event: JSON.
+// dataOf is the data of what has a name: JSON.
 func dataOf(event stream.Event) []byte {
 	switch event := event.(type) {
 	case *stream.Status:
@@ -126,23 +150,22 @@ func dataOf(event stream.Event) []byte {
 	case *stream.Chunk:
 		return append(appendRaw(append(appendNumber([]byte{'{'}, "attempt", event.Attempt), ','), "payload", event.Payload), '}')
 	case *stream.Gap:
-		return encode(contract.GapEvent{Detail: event.Detail})
+		return encode(contract.GapEvent{Detail: sentence(event.Detail)})
 	case *stream.End:
-		if data, err := appendExecution(nil, event.Record); err == nil {
-			return data
-		}
-		return encode(problem.New(contract.ProblemCodeStoredStateInvalid, "").Problem)
+		data, _ := projectionOf(event.Record) // only a wait can be unreadable, and what has ended has none
+		return data
 	case *stream.Interrupted:
-		return encode(problem.New(interruption(event.Reason), "%s", event.Reason.Detail()).Problem)
+		return encode(problem.New(interruption(event.Reason), "%s", sentence(event.Reason.Detail())).Problem)
 	}
 	return nil
 }
 
+// statusData leaves out a wait that can't be read: whoever asks for the execution is told of it.
 func statusData(e execution.StatusEntry) []byte {
 	dst := appendText([]byte{'{'}, "status", string(e.Status))
 	dst = appendNumber(append(dst, ','), "attempt", e.Attempt)
 	dst = appendNumber(append(dst, ','), "sequence", e.Version)
-	if wait, err := waitingOf(e.Status, e.Wait, e.WaitUntil); err == nil && e.Wait != nil {
+	if wait, err := waitingOf(e.Status, e.Wait, e.WaitUntil); err == nil && wait != nil {
 		dst = appendRaw(append(dst, ','), "waiting", wait)
 	}
 	if e.AvailableAt != 0 {
@@ -164,12 +187,4 @@ func interruption(reason stream.Reason) contract.ProblemCode {
 		return contract.ProblemCodeNotFound
 	}
 	return contract.ProblemCodeInternal
-}
-
-func encode(v any) []byte {
-	data, err := contract.Encode(v)
-	if err != nil { // texts and numbers have no way to fail
-		panic(err)
-	}
-	return data
 }

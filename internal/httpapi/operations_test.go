@@ -1,0 +1,491 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/windrow-run/windrow/internal/contracttest"
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/runtime"
+	"github.com/windrow-run/windrow/internal/store"
+	"github.com/windrow-run/windrow/internal/store/faultstore"
+)
+
+// provoked is a way to one answer of one operation.
+type provoked struct {
+	operation string
+	status    int
+	code      string // of the problem; empty: there is none
+	change    func(*setup)
+	ask       func(r *rig) reply
+}
+
+// unprovoked are the documented answers that nothing leads to, with the reason.
+func unprovoked() map[string]string {
+	return map[string]string{
+		"getLiveness 500": "nothing that liveness does can fail; the status stands for a panic in what surrounds it",
+		"getLiveness 503": "a process that answers lives; the status is kept for a watch over its loops",
+		"getContract 500": "nothing can fail; the status stands for a panic in what surrounds it",
+	}
+}
+
+// codesOfStreams are the codes that only come in the events of a stream, which have tests of their own.
+func codesOfStreams() []string { return []string{"stream_interrupted"} }
+
+// Every status that the contract documents for an operation, and every code of a problem, is answered by something, as the
+// contract has it.
+func TestEveryAnswer(t *testing.T) {
+	t.Parallel()
+	seen, codes := map[string]bool{}, codesOfStreams()
+	for _, p := range slices.Concat(successes(), refusals(), conflicts(), failures()) {
+		answer := contracttest.Answer{Operation: p.operation, Status: p.status}.String()
+		seen[answer] = true
+		codes = append(codes, p.code)
+		t.Run(strings.TrimSpace(answer+" "+p.code), func(t *testing.T) {
+			t.Parallel()
+			p.check(t)
+		})
+	}
+	contract, err := keeper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, documented := range contract.Answers() {
+		_, excused := unprovoked()[documented.String()]
+		if seen[documented.String()] == excused {
+			t.Errorf("%s: provoked %v, excused %v", documented, !excused, excused)
+		}
+	}
+	for _, code := range contract.Enum("ProblemCode") {
+		if !slices.Contains(codes, code) {
+			t.Errorf("no answer has the code %s", code)
+		}
+	}
+}
+
+func (p provoked) check(t *testing.T) {
+	t.Helper()
+	var changes []func(*setup)
+	if p.change != nil {
+		changes = append(changes, p.change)
+	}
+	r := start(t, changes...)
+	a := p.ask(r)
+	if a.status != p.status {
+		t.Fatalf("answered %d %s", a.status, a.body)
+	}
+	if p.code == "" {
+		return
+	}
+	got := r.problem(a)
+	if string(got.Code) != p.code || got.Status != p.status || got.Type != "https://windrow.run/problems/"+p.code ||
+		got.Instance != "urn:windrow:request:"+a.header.Get("X-Request-Id") {
+		t.Errorf("problem %+v", got)
+	}
+}
+
+// asks are requests, one for each operation, that succeed where nothing is wrong.
+func asks() map[string]func(r *rig, headers ...string) reply {
+	get := func(path string) func(r *rig, headers ...string) reply {
+		return func(r *rig, headers ...string) reply { return r.call("GET", path, "", headers...) }
+	}
+	post := func(of string) func(r *rig, headers ...string) reply {
+		return func(r *rig, headers ...string) reply { return r.call("POST", possible+of, `{}`, headers...) }
+	}
+	return map[string]func(r *rig, headers ...string) reply{
+		"submitExecution": func(r *rig, headers ...string) reply {
+			return r.call("POST", submitPath("echo"), `{"input":1}`, headers...)
+		},
+		"getExecution": get(possible),
+		"resumeExecution": func(r *rig, headers ...string) reply {
+			return r.call("POST", possible+"/resume", `{"input":1}`, headers...)
+		},
+		"cancelExecution": post("/cancel"),
+		"streamExecution": get(possible + "/stream"),
+		"getStatus":       get("/status"),
+		"getLiveness":     get("/livez"),
+		"getReadiness":    get("/readyz"),
+		"getMetrics":      get("/metrics"),
+		"getContract":     get("/openapi.yaml"),
+	}
+}
+
+// possible is the path of an execution that might be there but is not.
+const possible = "/v1/executions/00000000000000000000000"
+
+func successes() []provoked {
+	return []provoked{
+		{"submitExecution", 202, "", nil, func(r *rig) reply { return r.call("POST", submitPath("echo"), `{"input":1}`) }},
+		{"getExecution", 200, "", nil, func(r *rig) reply { return r.call("GET", r.submit("echo", "1"), "") }},
+		{"resumeExecution", 202, "", nil, func(r *rig) reply {
+			return r.call("POST", r.waiting(`true`)+"/resume", `{"input":1}`)
+		}},
+		{"cancelExecution", 200, "", nil, func(r *rig) reply { return r.call("POST", r.waiting(`true`)+"/cancel", "") }},
+		{"cancelExecution", 202, "", nil, func(r *rig) reply { return r.call("POST", r.running()+"/cancel", `{"reason":"r"}`) }},
+		{"streamExecution", 200, "", nil, func(r *rig) reply { return r.call("GET", r.submit("echo", "1")+"/stream", "") }},
+		{"streamExecution", 204, "", nil, func(r *rig) reply {
+			path := r.submit("echo", "1")
+			r.await(path, execution.Completed)
+			return r.call("GET", path+"/stream", "", "Last-Event-ID: 0-end")
+		}},
+		{"getStatus", 200, "", nil, func(r *rig) reply { return r.call("GET", "/status", "") }},
+		{"getLiveness", 200, "", nil, func(r *rig) reply { return r.call("GET", "/livez", "") }},
+		{"getReadiness", 200, "", nil, func(r *rig) reply {
+			r.running() // what runs has been claimed by a runtime that runs
+			return r.call("GET", "/readyz", "")
+		}},
+		{"getMetrics", 200, "", nil, func(r *rig) reply { return r.call("GET", "/metrics", "") }},
+		{"getContract", 200, "", nil, func(r *rig) reply { return r.call("GET", "/openapi.yaml", "") }},
+	}
+}
+
+// waiting is the path of an execution that waits for an answer of that schema.
+func (r *rig) waiting(schema string) string {
+	r.Helper()
+	path := r.submit("ask", schema)
+	r.await(path, execution.Waiting)
+	return path
+}
+
+// running is the path of an execution that runs.
+func (r *rig) running() string {
+	r.Helper()
+	path := r.submit("hold", "1")
+	<-r.held
+	return path
+}
+
+// refusals are answers to requests that are wrong in themselves.
+func refusals() (all []provoked) {
+	long := `{"input":"` + strings.Repeat("x", testBody) + `"}`
+	for operation, path := range map[string]string{
+		"submitExecution": submitPath("echo"), "resumeExecution": possible + "/resume", "cancelExecution": possible + "/cancel",
+	} {
+		post := func(body string, headers ...string) func(r *rig) reply {
+			return func(r *rig) reply { return r.call("POST", path, body, headers...) }
+		}
+		all = append(all,
+			provoked{operation, 400, "invalid_json", nil, post(`{`)},
+			provoked{operation, 400, "invalid_request", nil, post(`{"prio":1}`)},
+			provoked{operation, 413, "too_large", nil, post(long)},
+			provoked{operation, 415, "unsupported_media_type", nil, post(`{}`, "Content-Type: text/plain")},
+			provoked{operation, 408, "request_timeout", func(s *setup) { s.api.BodyTimeout = 50 * time.Millisecond },
+				func(r *rig) reply { return r.callSlowly(path) }})
+	}
+	for operation, ask := range asks() {
+		all = append(all, provoked{operation, 431, "headers_too_large", nil, func(r *rig) reply {
+			return ask(r, "X-Long: "+strings.Repeat("x", testHeader))
+		}})
+		if strings.HasSuffix(operation, "Execution") && operation != "submitExecution" {
+			all = append(all, provoked{operation, 404, "not_found", nil, func(r *rig) reply { return ask(r) }})
+		}
+	}
+	key := "Idempotency-Key: "
+	return append(all,
+		provoked{"submitExecution", 400, "invalid_idempotency_key", nil, func(r *rig) reply { return asks()["submitExecution"](r, key) }},
+		provoked{"resumeExecution", 400, "invalid_idempotency_key", nil, func(r *rig) reply { return asks()["resumeExecution"](r, key) }},
+		provoked{"submitExecution", 404, "unknown_deployment", nil, func(r *rig) reply {
+			return r.call("POST", submitPath("nobody"), `{"input":1}`)
+		}},
+		provoked{"streamExecution", 400, "invalid_cursor", nil, func(r *rig) reply { return asks()["streamExecution"](r, "Last-Event-ID: x") }},
+		provoked{"", 404, "no_such_route", nil, func(r *rig) reply { return r.call("GET", "/v1", "") }},
+		provoked{"", 405, "method_not_allowed", nil, func(r *rig) reply { return r.call("DELETE", possible, "") }})
+}
+
+// callSlowly announces a body that never comes.
+func (r *rig) callSlowly(path string) reply {
+	r.Helper()
+	body, writer := io.Pipe()
+	defer writer.Close()
+	request, err := http.NewRequestWithContext(r.Context(), http.MethodPost, r.server.URL+path, body)
+	r.must(err)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := r.client.Do(request)
+	r.must(err)
+	defer response.Body.Close()
+	read, err := io.ReadAll(response.Body)
+	r.must(err)
+	return reply{response.StatusCode, response.Header, string(read)}
+}
+
+// conflicts are answers to requests that don't fit what is there.
+func conflicts() []provoked {
+	key := "Idempotency-Key: k"
+	return []provoked{
+		{"submitExecution", 413, "too_large", nil, func(r *rig) reply {
+			return r.call("POST", submitPath("echo"), `{"input":"`+strings.Repeat("x", testInput)+`"}`)
+		}},
+		{"submitExecution", 422, "invalid_input", nil, func(r *rig) reply {
+			return r.call("POST", submitPath("typed"), `{"input":{"n":"x"}}`)
+		}},
+		{"submitExecution", 422, "key_reused", nil, func(r *rig) reply {
+			r.call("POST", submitPath("echo"), `{"input":1}`, key)
+			return r.call("POST", submitPath("echo"), `{"input":2}`, key)
+		}},
+		{"submitExecution", 503, "capacity_reached", func(s *setup) { s.idle = true }, func(r *rig) reply {
+			for range 3 {
+				r.submit("echo", "1")
+			}
+			return r.call("POST", submitPath("echo"), `{"input":1}`)
+		}},
+		{"submitExecution", 503, "draining", nil, func(r *rig) reply {
+			r.runtime.Quiesce()
+			return r.call("POST", submitPath("echo"), `{"input":1}`)
+		}},
+		{"resumeExecution", 409, "not_waiting", nil, func(r *rig) reply {
+			return r.call("POST", r.running()+"/resume", `{"input":1}`)
+		}},
+		{"resumeExecution", 409, "wait_moved", nil, func(r *rig) reply {
+			return r.call("POST", r.waiting(`true`)+"/resume", `{"input":1,"sequence":77}`)
+		}},
+		{"resumeExecution", 413, "too_large", nil, func(r *rig) reply {
+			return r.call("POST", r.waiting(`true`)+"/resume", `{"input":"`+strings.Repeat("x", testInput)+`"}`)
+		}},
+		{"resumeExecution", 422, "invalid_input", nil, func(r *rig) reply {
+			return r.call("POST", r.waiting(`{"type":"string"}`)+"/resume", `{"input":1}`)
+		}},
+		{"resumeExecution", 422, "key_reused", nil, func(r *rig) reply {
+			path := r.waiting(`true`) + "/resume"
+			r.call("POST", path, `{"input":1}`, key)
+			return r.call("POST", path, `{"input":2}`, key)
+		}},
+		{"getReadiness", 503, "draining", nil, func(r *rig) reply {
+			r.running()
+			r.runtime.Quiesce()
+			return r.call("GET", "/readyz", "")
+		}},
+		{"streamExecution", 503, "draining", nil, func(r *rig) reply {
+			path := r.submit("echo", "1")
+			r.hub.Close()
+			return r.call("GET", path+"/stream", "")
+		}},
+	}
+}
+
+// failures are answers of a server that is not well: its store does not answer, holds what can't be read, or panics.
+func failures() (all []provoked) {
+	for operation, code := range map[string]string{
+		"submitExecution": "unconfirmed", "resumeExecution": "unconfirmed", "cancelExecution": "unconfirmed",
+		"getExecution": "store_unavailable", "streamExecution": "store_unavailable", "getReadiness": "store_unavailable",
+	} {
+		all = append(all, provoked{operation, 503, code, nil, func(r *rig) reply {
+			r.running()
+			r.store.Cut()
+			return asks()[operation](r)
+		}})
+	}
+	for _, operation := range []string{"submitExecution", "resumeExecution", "cancelExecution", "getExecution", "streamExecution",
+		"getReadiness", "getStatus"} {
+		b := &breaking{}
+		all = append(all, provoked{operation, 500, "internal", b.wrap, func(r *rig) reply {
+			r.running()
+			b.broken.Store(true)
+			return asks()[operation](r)
+		}})
+	}
+	corrupt := &breaking{err: execution.Errorf(execution.CodeCorrupt, "secret")}
+	return append(all,
+		provoked{"getMetrics", 500, "internal", func(s *setup) {
+			s.api.Scrape = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("secret") })
+		}, func(r *rig) reply { return asks()["getMetrics"](r) }},
+		provoked{"getExecution", 500, "stored_state_invalid", corrupt.wrap, func(r *rig) reply {
+			corrupt.broken.Store(true)
+			return asks()["getExecution"](r)
+		}})
+}
+
+// breaking is a store that, once it is broken, panics or fails with its error when the HTTP floor comes to it.
+type breaking struct {
+	store.Store
+	broken atomic.Bool
+	err    error
+}
+
+func (b *breaking) wrap(s *setup) {
+	s.wrap = func(inner store.Store) store.Store {
+		b.Store = inner
+		return b
+	}
+}
+
+func (b *breaking) fail() error {
+	if b.broken.Load() && b.err == nil {
+		panic("secret")
+	}
+	if b.broken.Load() {
+		return b.err
+	}
+	return nil
+}
+
+func (b *breaking) Submit(ctx context.Context, s store.Submission) (store.Submitted, error) {
+	if err := b.fail(); err != nil {
+		return store.Submitted{}, err
+	}
+	return b.Store.Submit(ctx, s)
+}
+
+func (b *breaking) Read(ctx context.Context, q store.ReadRequest) (store.Record, error) {
+	if err := b.fail(); err != nil {
+		return store.Record{}, err
+	}
+	return b.Store.Read(ctx, q)
+}
+
+func (b *breaking) Resume(ctx context.Context, q store.ResumeRequest) (store.Resumed, error) {
+	if err := b.fail(); err != nil {
+		return store.Resumed{}, err
+	}
+	return b.Store.Resume(ctx, q)
+}
+
+func (b *breaking) Cancel(ctx context.Context, id string, scope store.Scope, reason string) (store.Record, error) {
+	if err := b.fail(); err != nil {
+		return store.Record{}, err
+	}
+	return b.Store.Cancel(ctx, id, scope, reason)
+}
+
+func (b *breaking) Counts(ctx context.Context) (store.Counts, error) {
+	if err := b.fail(); err != nil {
+		return store.Counts{}, err
+	}
+	return b.Store.Counts(ctx)
+}
+
+func (b *breaking) Check(ctx context.Context) error {
+	if err := b.fail(); err != nil {
+		return err
+	}
+	return b.Store.Check(ctx)
+}
+
+// No deployment can be named as a route is, since its own routes would begin alike.
+func TestRoutesAreReserved(t *testing.T) {
+	t.Parallel()
+	contract, err := keeper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range contract.Paths() {
+		first := strings.Split(path, "/")[1]
+		if !slices.Contains(runtime.ReservedNames(), first) {
+			t.Errorf("a deployment may be named %s, and %s is a route", first, path)
+		}
+	}
+}
+
+// HEAD is told what GET is, but for the body.
+func TestHead(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	path := r.submit("echo", "1")
+	r.await(path, execution.Completed)
+	for _, target := range []string{path, "/livez", "/openapi.yaml", "/nowhere", possible, path + "/stream?cursor=x",
+		path + "/stream?cursor=0-end"} {
+		get, head := r.call("GET", target, ""), r.call("HEAD", target, "")
+		for _, name := range []string{"Content-Type", "Content-Length", "Cache-Control"} {
+			if get.header.Get(name) != head.header.Get(name) && get.header.Get("Content-Type") != "application/problem+json" {
+				t.Errorf("%s: %s is %q, for GET %q", target, name, head.header.Get(name), get.header.Get(name))
+			}
+		}
+		if get.status != head.status || head.body != "" {
+			t.Errorf("%s: %d %s, for GET %d", target, head.status, head.body, get.status)
+		}
+	}
+	if calls := r.store.Calls(faultstore.Tail); calls != 0 {
+		t.Errorf("%d tails", calls)
+	}
+}
+
+// HEAD on a stream that runs ends at once, and nobody watches.
+func TestHeadIsNoViewer(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	a := r.call("HEAD", r.running()+"/stream", "")
+	if a.status != http.StatusOK || a.header.Get("Content-Type") != "text/event-stream" ||
+		a.header.Get("Cache-Control") != "no-cache, no-transform" || a.header.Get("X-Accel-Buffering") != "no" {
+		t.Errorf("%+v", a)
+	}
+	if r.metrics.opened != 0 {
+		t.Errorf("%d viewers", r.metrics.opened)
+	}
+}
+
+// The state of the server is told, and why it is not well.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	r := start(t, func(s *setup) { s.idle = true })
+	r.submit("echo", "1")
+	a := r.call("GET", "/status", "")
+	want := []string{`"version":"1.2.3"`, `"kind":"memory"`, `"state":"ok"`, `"error":null`, `"status":"degraded"`,
+		`The claimer is down and about to be started again.`,
+		`{"accepting":false,"active_executions":0,"counts":{"lease_expiry":0,"nonterminal":1,"revision_delayed":0,"revision_nonterminal":1,"revision_runnable":1},"draining":0,"error_streak":0,"name":"echo","revision":"1",`}
+	r.has(a, want...)
+}
+
+func TestStatusWithoutStore(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.running()
+	r.store.Cut()
+	r.has(r.call("GET", "/status", ""), `"status":"degraded"`, `"state":"degraded"`, `"error":"store_unavailable"`, `"counts":null`,
+		`The store has not answered as it should since `)
+}
+
+func TestStatusWhileDraining(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.running()
+	r.runtime.Quiesce()
+	r.has(r.call("GET", "/status", ""), `"status":"draining"`, `The process shuts down and takes no more work.`,
+		`{"accepting":false,"active_executions":1,`)
+}
+
+func (r *rig) has(a reply, words ...string) {
+	r.Helper()
+	for _, word := range words {
+		if !strings.Contains(a.body, word) {
+			r.Errorf("%s lacks %s", a.body, word)
+		}
+	}
+}
+
+// What fails inside is in the log under the name of the request, and nowhere else.
+func TestFailuresAreLogged(t *testing.T) {
+	t.Parallel()
+	b := &breaking{err: fmt.Errorf("secret")}
+	r := start(t, b.wrap)
+	b.broken.Store(true)
+	a := r.call("GET", possible, "", "X-Request-Id: r7")
+	if p := r.problem(a); a.status != 500 || strings.Contains(a.body, "secret") || p.Detail != "" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	for _, line := range r.journal.lines(t) {
+		if line["msg"] == "a request failed" && line["request_id"] == "r7" && line["error"] == "secret" {
+			return
+		}
+	}
+	t.Errorf("logged %s", &r.journal.text)
+}
+
+// A client that does not take its answer can't hold the connection with it.
+func TestAnswerThatIsNotTaken(t *testing.T) {
+	t.Parallel()
+	r := start(t, func(s *setup) {
+		s.api.Contract = strings.Repeat("x", 20_000_000) // more than any socket holds
+		s.api.BodyTimeout = 50 * time.Millisecond
+	})
+	connection := r.dial("GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n")
+	r.metrics.until(t, func(m *tally) bool { return m.answered == 1 })
+	if n, _ := io.Copy(io.Discard, connection); n >= 20_000_000 {
+		t.Errorf("%d bytes were sent to nobody", n)
+	}
+}
