@@ -41,7 +41,7 @@ func (s shape[T]) JSON() []byte { return s.schema.JSON() }
 func (s shape[T]) Validate(value []byte) []execution.Violation {
 	var broken []execution.Violation
 	for _, v := range s.schema.Validate(value) {
-		broken = append(broken, execution.Violation{Pointer: v.Pointer, Rule: string(v.Rule), Message: v.Message})
+		broken = append(broken, execution.Violation{Pointer: v.Pointer, Rule: v.Rule, Message: v.Message})
 	}
 	if len(broken) > 0 {
 		return broken

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/httpapi/problem"
 )
 
 // plainText is a body with what differs from run to run taken out.
@@ -93,7 +94,7 @@ func TestSubmission(t *testing.T) {
 		a := r.call("POST", submitPath("echo"), strings.Repeat(" ", i)+`{"input":1}`, "Idempotency-Key: k", "X-Request-Id: r9")
 		path := a.header.Get("Location")
 		if a.status != http.StatusAccepted || !strings.HasPrefix(path, executionsPath) || a.header.Get("Idempotent-Replay") != replayed ||
-			a.header.Get("X-Request-Id") != "r9" {
+			a.header.Get(problem.RequestIDHeader) != "r9" {
 			t.Fatalf("answered %d %v %s", a.status, a.header, a.body)
 		}
 		if diff := cmp.Diff(want, plainText(path, a.body)); diff != "" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/windrow-run/windrow/internal/contracttest"
 	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/httpapi/problem"
 	"github.com/windrow-run/windrow/internal/runtime"
 	"github.com/windrow-run/windrow/internal/store"
 	"github.com/windrow-run/windrow/internal/store/faultstore"
@@ -86,7 +87,7 @@ func (p provoked) check(t *testing.T) {
 	}
 	got := r.problem(a)
 	if string(got.Code) != p.code || got.Status != p.status || got.Type != "https://windrow.run/problems/"+p.code ||
-		got.Instance != "urn:windrow:request:"+a.header.Get("X-Request-Id") {
+		got.Instance != "urn:windrow:request:"+a.header.Get(problem.RequestIDHeader) {
 		t.Errorf("problem %+v", got)
 	}
 }

@@ -164,7 +164,7 @@ func compileSchema(raw []byte) (handler.Schema, error) {
 
 func (c checked) Validate(value []byte) (broken []execution.Violation) {
 	for _, v := range c.Schema.Validate(value) {
-		broken = append(broken, execution.Violation{Pointer: v.Pointer, Rule: string(v.Rule), Message: v.Message})
+		broken = append(broken, execution.Violation{Pointer: v.Pointer, Rule: v.Rule, Message: v.Message})
 	}
 	return broken
 }
@@ -327,7 +327,7 @@ func (r *rig) await(path string, status execution.Status) contract.Execution {
 	for {
 		event, err := viewer.Next(r.Context())
 		r.must(err)
-		is := status
+		var is execution.Status
 		switch e := event.(type) {
 		case *stream.Status:
 			is = e.Status

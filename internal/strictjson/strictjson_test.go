@@ -141,33 +141,6 @@ func TestPointerIsBounded(t *testing.T) {
 	}
 }
 
-// A document that is compact already is passed on as it is.
-func TestCompactInputIsNotCopied(t *testing.T) {
-	raw := []byte(`{"a":[1,2,{"b":"c d"}],"e":"` + strings.Repeat("x", 10_000) + `"}`)
-	allocs := testing.AllocsPerRun(100, func() {
-		out, err := Compact(raw, Limits{})
-		if err != nil || &out[0] != &raw[0] {
-			t.Fatal("compact input was copied or refused")
-		}
-	})
-	if allocs > 1 {
-		t.Errorf("%v allocations, want at most 1", allocs)
-	}
-}
-
-// A document with white space costs the copy and nothing more.
-func TestCompactCopiesOnce(t *testing.T) {
-	raw := []byte(`{ "a" : [ 1, 2, { "b" : "c d" } ] }`)
-	allocs := testing.AllocsPerRun(100, func() {
-		if _, err := Compact(raw, Limits{}); err != nil {
-			t.Fatal(err)
-		}
-	})
-	if allocs > 2 {
-		t.Errorf("%v allocations, want at most 2", allocs)
-	}
-}
-
 func TestFields(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
