@@ -1,13 +1,20 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"iter"
 	"net/http"
 	"time"
+
+	"github.com/windrow-run/windrow/internal/sse"
 )
+
+// maxEvent bounds one event of a stream, in bytes: a terminal one holds a result and all progress.
+const maxEvent = 64 << 20
 
 // StreamOptions are the options of a stream.
 type StreamOptions struct {
@@ -107,9 +114,22 @@ func (s *stream) connect(ctx context.Context) error {
 	case resp.StatusCode != http.StatusOK:
 		return problemOf(resp)
 	}
-	in := newReader(resp.Body, func() { silence.Reset(s.client.idle) })
-	in.lastID = s.cursor
-	return cause(ctx, s.follow(in))
+	alive := aliveReader{resp.Body, func() { silence.Reset(s.client.idle) }}
+	return cause(ctx, s.follow(sse.NewReaderAfter(alive, s.cursor, maxEvent)))
+}
+
+// aliveReader calls told whenever bytes arrive.
+type aliveReader struct {
+	io.Reader
+	told func()
+}
+
+func (r aliveReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if n > 0 {
+		r.told()
+	}
+	return n, err
 }
 
 func (s *stream) open(ctx context.Context) (*http.Response, error) {
@@ -125,23 +145,17 @@ func (s *stream) open(ctx context.Context) (*http.Response, error) {
 }
 
 // follow hands events on until the stream ends.
-func (s *stream) follow(in *reader) error {
+func (s *stream) follow(in *sse.Reader) error {
 	for {
-		f, err := in.next()
+		next, err := in.Next()
+		s.cursor, s.retry = in.LastID(), cmp.Or(in.Retry(), s.retry)
 		switch {
 		case errors.Is(err, io.EOF):
 			return errBrokenOff
 		case err != nil:
 			return err
 		}
-		s.cursor = f.id
-		if f.retry > 0 {
-			s.retry = f.retry
-		}
-		if !f.event {
-			continue
-		}
-		event := Event{ID: f.id, Kind: Kind(f.name), Data: f.data}
+		event := Event{ID: next.ID, Kind: Kind(cmp.Or(next.Name, "message")), Data: json.RawMessage(next.Data)}
 		if event.Kind == eventError {
 			return errBrokenOff
 		}

@@ -248,6 +248,8 @@ func TestInput(t *testing.T) {
 			t.Errorf("%s is refused: %v", input, broken)
 		case pointer != "fits" && len(broken) == 0:
 			t.Errorf("%s is taken", input)
+		case pointer != "fits" && broken[0].Rule == "":
+			t.Errorf("%s breaks no rule", input)
 		case pointer != "fits" && broken[0].Pointer != pointer && !strings.HasPrefix(broken[0].Pointer, pointer):
 			t.Errorf("%s: pointer %q, want %q", input, broken[0].Pointer, pointer)
 		}
@@ -266,7 +268,7 @@ func TestInputSchema(t *testing.T) {
 	if broken := d.Definition().Input.Validate([]byte(`{"count":1,"more":2}`)); len(broken) > 0 {
 		t.Errorf("refused: %v", broken)
 	}
-	if broken := d.Definition().Input.Validate([]byte(`{"count":"1"}`)); len(broken) != 1 || broken[0].Pointer != "/count" {
+	if broken := d.Definition().Input.Validate([]byte(`{"count":"1"}`)); len(broken) != 1 || broken[0].Pointer != "/count" || broken[0].Rule != "type" {
 		t.Errorf("a value that does not fit the type: %v", broken)
 	}
 }

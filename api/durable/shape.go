@@ -39,11 +39,7 @@ func (s shape[T]) JSON() []byte { return s.schema.JSON() }
 
 // Validate returns the rules that the value breaks.
 func (s shape[T]) Validate(value []byte) []execution.Violation {
-	var broken []execution.Violation
-	for _, v := range s.schema.Validate(value) {
-		broken = append(broken, execution.Violation{Pointer: v.Pointer, Rule: v.Rule, Message: v.Message})
-	}
-	if len(broken) > 0 {
+	if broken := s.schema.Validate(value); len(broken) > 0 {
 		return broken
 	}
 	if _, err := s.read(value); err != nil {
@@ -59,7 +55,7 @@ func (s shape[T]) read(value []byte) (T, error) {
 	return v, err
 }
 
-// ruleType is the rule that a value breaks which fits the schema but not the Go type.
+// ruleType is the rule that a value breaks which the Go type can't hold: what a schema calls its type.
 const ruleType = "type"
 
 // misfit says where a value does not fit the Go type. The text of err may come from the author's own UnmarshalJSON and is

@@ -32,7 +32,7 @@ const (
 // Violation is one rule of a schema that a value breaks.
 type Violation struct {
 	Pointer string // RFC 6901, from the root of the value
-	Rule    string // keyword of the schema, for programs
+	Rule    string // keyword of the schema, or what else is broken; for programs
 	Message string // what must be, for people; never the whole value
 }
 

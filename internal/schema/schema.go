@@ -16,6 +16,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/strictjson"
 )
 
@@ -86,16 +87,20 @@ func (s *Schema) JSON() []byte { return s.source }
 // Validate holds a document against the schema. It returns nil if the document fits; else up to [MaxViolations]
 // violations in the order of their place, the same for the same document at every call. The document must have passed the
 // strictjson package, which bounds its depth; what is not JSON at all is a violation of its own.
-func (s *Schema) Validate(raw []byte) []Violation {
+//
+// The pointer of a missing member is that of the object which lacks it; one of over 512 bytes is shortened to that of an
+// enclosing value. A rule is a keyword, or one of the Rule constants. A message follows the name of the value ("must be a
+// string, not a number") and holds nothing of the document.
+func (s *Schema) Validate(raw []byte) []execution.Violation {
 	document, err := decode(raw)
 	if err != nil {
-		return []Violation{{Rule: RuleJSON, Message: "must be JSON"}}
+		return []execution.Violation{{Rule: RuleJSON, Message: "must be JSON"}}
 	}
 	c := check{facts: s.facts, steps: s.steps}
 	fits := c.apply(s.root, target{value: document}, nil)
 	switch {
 	case c.steps < 0:
-		return []Violation{{Rule: RuleTooComplex, Message: "takes too long to hold against the schema"}}
+		return []execution.Violation{{Rule: RuleTooComplex, Message: "takes too long to hold against the schema"}}
 	case len(c.tooLong) > 0:
 		return flatten(c.tooLong)
 	case fits:

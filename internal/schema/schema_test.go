@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/windrow-run/windrow/internal/execution"
 )
 
 func mustCompile(tb testing.TB, raw string) *Schema {
@@ -20,7 +22,7 @@ func mustCompile(tb testing.TB, raw string) *Schema {
 }
 
 // brief writes violations as "pointer rule" pairs.
-func brief(violations []Violation) []string {
+func brief(violations []execution.Violation) []string {
 	var texts []string
 	for _, v := range violations {
 		texts = append(texts, v.Pointer+" "+v.Rule)

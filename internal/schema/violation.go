@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/windrow-run/windrow/internal/execution"
 )
 
 // Rules that are not keywords of JSON Schema.
@@ -14,19 +16,6 @@ const (
 	RuleTooComplex    = "too_complex"     // the check took more steps than the limit
 	RuleFalse         = "false"           // the schema at this place allows nothing
 )
-
-// Violation is one thing that a document does wrong. It holds no value of the document.
-type Violation struct {
-	// Pointer is the JSON Pointer (RFC 6901) of the offending value; for a missing member that of the object which lacks
-	// it. It is shortened to an enclosing value where it would be longer than 512 bytes.
-	Pointer string
-
-	// Rule is the keyword that is not met, or one of the Rule constants.
-	Rule string
-
-	// Message says what the value must be, to follow the name of the value: "must be a string, not a number".
-	Message string
-}
 
 // place is where a value stands in the document: a list of steps from the value up to the document, whose place is nil.
 type place struct {
@@ -62,7 +51,7 @@ type finding struct {
 
 // flatten orders findings by place, then rule and message, and drops repetitions, which come of schemas that say the same
 // thing twice.
-func flatten(findings []finding) []Violation {
+func flatten(findings []finding) []execution.Violation {
 	slices.SortStableFunc(findings, func(a, b finding) int {
 		return cmp.Or(
 			slices.CompareFunc(a.at.path(), b.at.path(), compareSteps),
@@ -70,9 +59,9 @@ func flatten(findings []finding) []Violation {
 			cmp.Compare(a.message, b.message),
 		)
 	})
-	violations := make([]Violation, len(findings))
+	violations := make([]execution.Violation, len(findings))
 	for i, f := range findings {
-		violations[i] = Violation{Pointer: f.at.pointer(), Rule: f.rule, Message: f.message}
+		violations[i] = execution.Violation{Pointer: f.at.pointer(), Rule: f.rule, Message: f.message}
 	}
 	return slices.Compact(violations)
 }

@@ -35,14 +35,18 @@ type Reader struct {
 }
 
 // NewReader reads from a stream. limit bounds the bytes of one event with its comments; zero is [DefaultEventBytes].
-func NewReader(stream io.Reader, limit int) *Reader {
+func NewReader(stream io.Reader, limit int) *Reader { return NewReaderAfter(stream, "", limit) }
+
+// NewReaderAfter is NewReader for a stream that was asked to go on after lastID.
+func NewReaderAfter(stream io.Reader, lastID string, limit int) *Reader {
 	if limit <= 0 {
 		limit = DefaultEventBytes
 	}
-	return &Reader{bytes: bufio.NewReader(stream), limit: limit}
+	return &Reader{bytes: bufio.NewReaderSize(stream, 32<<10), limit: limit, lastID: lastID, id: lastID}
 }
 
-// LastID is the position to come back to: the id that the frames read so far have set last.
+// LastID is the position to come back to: the id that the frames read so far have set last, else the one that the stream
+// was asked for.
 func (r *Reader) LastID() string { return r.lastID }
 
 // Retry is how long to wait before coming back, as the stream has last said; zero where it has not.

@@ -294,3 +294,19 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+// A reader that comes back keeps its position until a frame sets another one, or none.
+func TestReaderGoesOn(t *testing.T) {
+	t.Parallel()
+	r := NewReaderAfter(strings.NewReader("data: a\n\nid: 8\n\ndata: b\n\nid\ndata: c\n\nid: 9\n"), "7", 0)
+	if r.LastID() != "7" {
+		t.Errorf("position %q before the first frame", r.LastID())
+	}
+	want := []Event{{ID: "7", Data: "a"}, {ID: "8", Data: "b"}, {Data: "c"}}
+	if diff := cmp.Diff(want, readAll(t, r)); diff != "" {
+		t.Error(diff)
+	}
+	if r.LastID() != "" {
+		t.Errorf("position %q of a frame that was cut off", r.LastID())
+	}
+}
