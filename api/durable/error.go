@@ -37,26 +37,13 @@ func (e Error) Error() string {
 // Unwrap returns the cause.
 func (e Error) Unwrap() error { return e.Err }
 
-// constantText is all that clients learn of an error that is no [Error], beyond its class.
-const constantText = "The deployment failed. The reason is in the log of the worker."
-
 // failureOf is what clients see of err.
 func failureOf(err error) execution.Failure {
 	e, ok := publicError(err)
 	if !ok {
-		return execution.Failure{Type: class(err), Code: execution.FailureApplication, Message: constantText}
+		return execution.Failure{Type: class(err)}.Complete()
 	}
-	f := execution.Failure{Type: e.Type, Code: e.Code, Message: e.Message, Retryable: e.Retryable}
-	if f.Type == "" {
-		f.Type = "Error"
-	}
-	if f.Code == "" {
-		f.Code = execution.FailureApplication
-	}
-	if f.Message == "" {
-		f.Message = constantText
-	}
-	return f
+	return execution.Failure{Type: e.Type, Code: e.Code, Message: e.Message, Retryable: e.Retryable}.Complete()
 }
 
 // publicError finds an Error in err, whether it was returned as a value or as a pointer.

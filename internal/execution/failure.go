@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 )
@@ -11,6 +12,17 @@ type Failure struct {
 	Code      string `json:"code"`      // stable, for programs, at most 256 bytes
 	Message   string `json:"message"`   // for people, at most 2,000 bytes
 	Retryable bool   `json:"retryable"` // another submission may succeed
+}
+
+// FailedText is all that clients learn of an error that its author did not make public, beyond its class.
+const FailedText = "The deployment failed. The reason is in the log of the worker."
+
+// Complete returns a copy with what its author left empty: the type Error, FailureApplication, and FailedText.
+func (f Failure) Complete() Failure {
+	f.Type = cmp.Or(f.Type, "Error")
+	f.Code = cmp.Or(f.Code, FailureApplication)
+	f.Message = cmp.Or(f.Message, FailedText)
+	return f
 }
 
 // Codes of the failures that the runtime itself writes.

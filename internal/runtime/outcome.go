@@ -7,11 +7,8 @@ import (
 	"github.com/windrow-run/windrow/internal/handler"
 )
 
-// failedText is all that clients learn of an error that its author did not make public.
-const failedText = "The work failed."
-
 func failedWith(class string) execution.Failure {
-	return execution.Failure{Type: class, Code: execution.FailureApplication, Message: failedText}
+	return execution.Failure{Type: class}.Complete()
 }
 
 func fail(f execution.Failure) command {
@@ -109,30 +106,16 @@ func (s *session) retried(o handler.Retried) command {
 		o.Delay = fullJitter(s.d.retryDelay, s.d.retryMaxDelay, retries)
 	}
 	s.log.Info("a retry was asked for", "retries", retries, "budget", budget, "delay", o.Delay, "message", o.Message)
-	f := publicFailure(o.Error)
+	f := o.Error.Complete()
 	return func(owned execution.Owned) execution.Command {
 		return execution.Retry{Owned: owned, Delay: o.Delay, Error: f}
 	}
 }
 
 func (s *session) failed(o handler.Failed) command {
-	f := publicFailure(o.Error)
+	f := o.Error.Complete()
 	s.log.Error("the work failed", "type", f.Type, "code", f.Code, "error", o.Cause)
 	return fail(f)
-}
-
-// publicFailure fills in what an author left out.
-func publicFailure(f execution.Failure) execution.Failure {
-	if f.Type == "" {
-		f.Type = "Error"
-	}
-	if f.Code == "" {
-		f.Code = execution.FailureApplication
-	}
-	if f.Message == "" {
-		f.Message = failedText
-	}
-	return f
 }
 
 // stoppedEarly ends an attempt that stopped because it was told to. A release with a cancel pending ends as canceled. An
