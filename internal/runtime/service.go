@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/handler"
@@ -30,11 +31,9 @@ func (r *Runtime) Submit(ctx context.Context, req SubmitRequest) (store.Submitte
 	}
 	s := store.Submission{Key: key, MaxNonterminal: d.maxNonterminal, Submit: execution.Submit{
 		ID: r.Store.NewID(key), Deployment: d.Name, Revision: d.Revision, Owner: req.Owner, Budgets: d.budgets, Input: req.Input}}
-	out, err := r.admit(ctx, s)
-	if execution.Is(err, execution.CodeUnavailable) && ctx.Err() == nil {
-		out, err = r.admit(ctx, s) // the same id: what was applied is replayed
-		out.Replayed = out.Replayed && req.Key != ""
-	}
+	// The same id both times: what was applied is replayed, which only a key makes worth telling.
+	out, err := twice(ctx, func() (store.Submitted, error) { return r.admit(ctx, s) })
+	out.Replayed = out.Replayed && req.Key != ""
 	r.submitted(d, out, err)
 	return out, unconfirmed(err)
 }
@@ -95,9 +94,23 @@ func (r *Runtime) submitted(d *deployment, out store.Submitted, err error) {
 	r.wakeFor(out.Record.Control)
 }
 
-// unconfirmed says of a change whose exchange failed that it may have been made.
+// twice repeats an exchange that failed, of which a repeat changes nothing. A repeat that did not leave this process says
+// nothing of the first one.
+func twice[T any](ctx context.Context, exchange func() (T, error)) (T, error) {
+	first, err := exchange()
+	if !execution.Is(err, execution.CodeUnavailable) || ctx.Err() != nil {
+		return first, err
+	}
+	second, again := exchange()
+	if errors.Is(again, store.ErrNotSent) {
+		return first, err
+	}
+	return second, again
+}
+
+// unconfirmed says of a change whose exchange failed that it may have been made, unless it is known that it was not.
 func unconfirmed(err error) error {
-	if !execution.Is(err, execution.CodeUnavailable) {
+	if !execution.Is(err, execution.CodeUnavailable) || errors.Is(err, store.ErrNotSent) {
 		return err
 	}
 	return &execution.Error{Code: execution.CodeUnconfirmed, Err: err,
@@ -121,10 +134,7 @@ func (r *Runtime) SawWait(record store.Record) { r.waits.saw(record) }
 // Cancel asks for an execution to stop, and ends the context of its handler at once where it runs in this process. Errors are
 // those of store.Store.Cancel, with CodeUnconfirmed where the store did not answer, also not when it was asked again.
 func (r *Runtime) Cancel(ctx context.Context, id string, scope store.Scope, reason string) (store.Record, error) {
-	record, err := r.cancelOnce(ctx, id, scope, reason)
-	if execution.Is(err, execution.CodeUnavailable) && ctx.Err() == nil {
-		record, err = r.cancelOnce(ctx, id, scope, reason)
-	}
+	record, err := twice(ctx, func() (store.Record, error) { return r.cancelOnce(ctx, id, scope, reason) })
 	if err == nil && record.Control.Status == execution.Running {
 		r.registry.stop(id, handler.ErrCanceled)
 	}
@@ -182,11 +192,10 @@ func (r *Runtime) Resume(ctx context.Context, req ResumeRequest) (store.Resumed,
 }
 
 func (r *Runtime) answer(ctx context.Context, ask store.ResumeRequest) (store.Resumed, error) {
-	out, err := r.answerOnce(ctx, ask)
-	if execution.Is(err, execution.CodeUnavailable) && ask.Key != "" && ctx.Err() == nil {
-		out, err = r.answerOnce(ctx, ask)
+	if ask.Key == "" {
+		return r.answerOnce(ctx, ask)
 	}
-	return out, err
+	return twice(ctx, func() (store.Resumed, error) { return r.answerOnce(ctx, ask) })
 }
 
 func (r *Runtime) answerOnce(ctx context.Context, ask store.ResumeRequest) (store.Resumed, error) {

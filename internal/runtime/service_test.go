@@ -241,3 +241,34 @@ func TestCapacity(t *testing.T) {
 		k.code(err, execution.CodeCapacity)
 	})
 }
+
+// A repeat that was not even sent does not hide that the first try may have been applied.
+func TestTwice(t *testing.T) {
+	t.Parallel()
+	sent := execution.Errorf(execution.CodeUnavailable, "no reply")
+	unsent := &execution.Error{Code: execution.CodeUnavailable, Message: "not there", Err: store.ErrNotSent}
+	refused := execution.Errorf(execution.CodeCapacity, "full")
+	for name, test := range map[string]struct {
+		outcomes []error
+		want     execution.Code
+	}{
+		"at once":             {[]error{nil}, ""},
+		"refused":             {[]error{refused}, execution.CodeCapacity},
+		"the second time":     {[]error{sent, nil}, ""},
+		"refused then":        {[]error{sent, refused}, execution.CodeCapacity},
+		"no reply twice":      {[]error{sent, sent}, execution.CodeUnconfirmed},
+		"then not sent":       {[]error{sent, unsent}, execution.CodeUnconfirmed},
+		"not sent, no reply":  {[]error{unsent, sent}, execution.CodeUnconfirmed},
+		"not sent twice":      {[]error{unsent, unsent}, execution.CodeUnavailable},
+		"not sent, then done": {[]error{unsent, nil}, ""},
+	} {
+		calls := 0
+		_, err := twice(t.Context(), func() (int, error) {
+			calls++
+			return 0, test.outcomes[calls-1]
+		})
+		if got := execution.CodeOf(unconfirmed(err)); got != test.want || calls != len(test.outcomes) {
+			t.Errorf("%s: %q after %d tries", name, got, calls)
+		}
+	}
+}

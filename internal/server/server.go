@@ -12,7 +12,6 @@ import (
 
 	"github.com/windrow-run/windrow/api/durable"
 	"github.com/windrow-run/windrow/internal/config"
-	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/runtime"
 	"github.com/windrow-run/windrow/internal/store"
 	"github.com/windrow-run/windrow/internal/stream"
@@ -24,7 +23,9 @@ type Params struct {
 	Config      config.Config // complete and valid
 	Deployments []durable.Deployment
 	Logger      *slog.Logger // nil: nothing is logged
-	// Store keeps the executions. The App closes it.
+	// Embedded servers do not listen: Config.Addr says nothing, and the host hands requests to [App.Handler].
+	Embedded bool
+	// Store keeps the executions. It is checked before it is used, where it can be. The App closes it.
 	Store store.Store
 	// Metrics are shown at /metrics. nil: of the App's own.
 	Metrics *telemetry.Metrics
@@ -42,8 +43,9 @@ type Parts struct {
 // App is a server. It runs once.
 type App struct {
 	Parts
-	store     store.Store
+	store     *gate
 	handler   http.Handler
+	embedded  bool
 	listening chan struct{}
 	addr      net.Addr // once listening is closed
 }
@@ -56,6 +58,8 @@ func New(p Params) (*App, error) {
 	if p.Metrics == nil {
 		p.Metrics = telemetry.New()
 	}
+	entrance := &gate{to: p.Store}
+	p.Store = entrance
 	r, err := runtime.New(runtimeParams(p))
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
@@ -70,10 +74,13 @@ func New(p Params) (*App, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	p.Metrics.SetBacklog(backlogOf(r))
-	return &App{Parts: parts, store: p.Store, handler: handler, listening: make(chan struct{})}, nil
+	return &App{Parts: parts, store: entrance, handler: handler, embedded: p.Embedded, listening: make(chan struct{})}, nil
 }
 
-// Listening is closed once the server accepts connections.
+// Handler answers the requests of the whole API. It may be called before Run, and then says that the store is not there.
+func (a *App) Handler() http.Handler { return a.handler }
+
+// Listening is closed once the server accepts connections; never, where it is embedded.
 func (a *App) Listening() <-chan struct{} { return a.listening }
 
 // URL is where the server listens. It must not be called before Listening is closed.
@@ -88,11 +95,10 @@ func (a *App) URL() string {
 // Run serves until ctx ends, or a part of the server fails, then shuts down in the order that the package comment gives. It
 // returns after everything has ended: nil after ctx has, else why it could not go on.
 func (a *App) Run(ctx context.Context) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.Config.Addr)
+	listener, err := a.listen(ctx)
 	if err != nil {
-		return errors.Join(fmt.Errorf("--addr: %w", err), a.store.Close())
+		return errors.Join(err, a.store.Close())
 	}
-	a.addr = listener.Addr()
 	serving := a.httpServer()
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -100,11 +106,15 @@ func (a *App) Run(ctx context.Context) error {
 	start := func(run func() error) { // no part ends before it is told to: one that does ends the server
 		parts.Go(func() { stop(errors.Join(errPartEnded, run())) })
 	}
-	start(func() error { return serving.Serve(listener) })
+	if listener != nil {
+		start(func() error { return serving.Serve(listener) })
+	}
 	start(func() error { return a.Hub.Run(context.WithoutCancel(ctx)) })
 	start(func() error { return a.runRuntime(running) })
-	close(a.listening)
-	a.Logger.Info("listening", "url", a.URL())
+	if listener != nil {
+		close(a.listening)
+		a.Logger.Info("listening", "url", a.URL())
+	}
 	<-running.Done()
 	a.shutDown(serving)
 	parts.Wait()
@@ -116,13 +126,20 @@ func (a *App) Run(ctx context.Context) error {
 	return err
 }
 
-var errPartEnded = errors.New("a part of the server ended by itself")
-
-// opener is a store that checks what it stands on before it is used.
-type opener interface {
-	// Open returns an error of CodeUnavailable where trying again may help.
-	Open(ctx context.Context) error
+// listen begins to listen; nil: the App is embedded.
+func (a *App) listen(ctx context.Context) (net.Listener, error) {
+	if a.embedded {
+		return nil, nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.Config.Addr)
+	if err != nil {
+		return nil, &config.Problem{Setting: "addr", Limit: err.Error(), Remedy: "name another address; port 0 takes any free one"}
+	}
+	a.addr = listener.Addr()
+	return listener, nil
 }
+
+var errPartEnded = errors.New("a part of the server ended by itself")
 
 // runRuntime runs the runtime once the store is there. Until then the server is alive but not ready.
 func (a *App) runRuntime(running context.Context) error {
@@ -131,29 +148,6 @@ func (a *App) runRuntime(running context.Context) error {
 	}
 	return a.Runtime.Run(context.WithoutCancel(running))
 }
-
-// openStore waits for a store that does not answer. One that answers but can't be used ends the server.
-func (a *App) openStore(ctx context.Context) error {
-	s, ok := a.store.(opener)
-	if !ok {
-		return nil
-	}
-	for {
-		err := s.Open(ctx)
-		if !execution.Is(err, execution.CodeUnavailable) {
-			return err
-		}
-		a.Logger.Warn("the store does not answer; trying again", "in", openPause, "error", err)
-		select {
-		case <-time.After(openPause):
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// openPause is the time between two tries to open the store.
-const openPause = time.Second
 
 func (a *App) httpServer() *http.Server {
 	return &http.Server{

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/windrow-run/windrow/internal/redistest"
 	"github.com/windrow-run/windrow/internal/server"
 	"github.com/windrow-run/windrow/internal/store"
+	"github.com/windrow-run/windrow/internal/store/faultstore"
 	"github.com/windrow-run/windrow/internal/store/memory"
 )
 
@@ -79,21 +81,29 @@ func start(t *testing.T, change func(*server.Params, *watched)) *rig {
 
 func (r *rig) call(t *testing.T, method, path string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, r.app.URL()+path, nil)
+	var body io.Reader
+	if method == http.MethodPost {
+		body = strings.NewReader(`{"input":{}}`)
+		if strings.HasSuffix(path, "/cancel") {
+			body = strings.NewReader(`{}`)
+		}
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, r.app.URL()+path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("Content-Type", "application/json")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp.StatusCode, string(body)
+	return resp.StatusCode, string(answer)
 }
 
 // ready waits until the server says that it is, asking again and again.
@@ -152,15 +162,22 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-// A store that does not answer is waited for: the server is alive and not ready.
+// A store that does not answer is waited for: the server is alive and not ready, and takes nothing in, since it can't know
+// whether it may write there.
 func TestStoreAnswersLate(t *testing.T) {
 	t.Parallel()
-	var tries int
-	asked := make(chan struct{}, 10)
+	var there atomic.Bool
+	var faults *faultstore.Store
+	asked := make(chan struct{}, 1)
 	r := start(t, func(_ *server.Params, w *watched) {
+		faults = faultstore.New(w.Store)
+		w.Store = faults
 		w.open = func() error {
-			defer func() { asked <- struct{}{} }()
-			if tries++; tries == 1 {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+			if !there.Load() {
 				return execution.Errorf(execution.CodeUnavailable, "not yet")
 			}
 			return nil
@@ -168,9 +185,24 @@ func TestStoreAnswersLate(t *testing.T) {
 	})
 	<-r.app.Listening()
 	<-asked
-	if status, _ := r.call(t, "GET", "/readyz"); status != http.StatusServiceUnavailable {
-		t.Errorf("readiness %d before the store answers", status)
+	id := r.store.NewID(store.Key{})
+	if status, _ := r.call(t, "GET", "/livez"); status != http.StatusOK {
+		t.Errorf("liveness %d before the store answers", status)
 	}
+	for _, request := range []string{"GET /readyz", "POST /v1/deployments/hold/executions", "GET /v1/executions/" + id,
+		"GET /v1/executions/" + id + "/stream", "POST /v1/executions/" + id + "/cancel", "POST /v1/executions/" + id + "/resume"} {
+		method, path, _ := strings.Cut(request, " ")
+		if status, body := r.call(t, method, path); status != http.StatusServiceUnavailable || !strings.Contains(body, "store_unavailable") {
+			t.Errorf("%s before the store answers: %d %s", request, status, body)
+		}
+	}
+	for _, method := range []faultstore.Method{faultstore.Submit, faultstore.FindKey, faultstore.Read, faultstore.Cancel, faultstore.Resume,
+		faultstore.Check, faultstore.Counts, faultstore.Poll} {
+		if n := faults.Calls(method); n > 0 {
+			t.Errorf("%s was called %d times before the store was checked", method, n)
+		}
+	}
+	there.Store(true)
 	r.ready(t)
 	r.stop()
 	if err := <-r.done; err != nil {
