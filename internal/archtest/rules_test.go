@@ -56,8 +56,8 @@ func floors() []floor {
 	return []floor{
 		{"internal/e2e", 110}, // whole-system tests start the programs
 		{"cmd", 105},
+		{"api/windrow", 102}, // what an embedder sees: the server, and its command line
 		{"internal/cli", 100},
-		{"api/windrow", 95},     // what an embedder sees of the server
 		{"internal/server", 90}, // assembles all below
 		{"internal/httpapi", 80},
 		{"internal/runtime", 70},

@@ -5,6 +5,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,8 @@ type Server interface {
 
 // Main is the program with all that it needs from outside.
 type Main struct {
+	Program        string               // how the user calls it; empty: windrow
+	Deployments    []durable.Deployment // what dev and serve run; none: only what --demo adds
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	LookupEnv      func(name string) (string, bool)
@@ -59,14 +62,16 @@ func (m *Main) Run(ctx context.Context, args []string) int {
 	case errors.As(err, &exit) && exit.err == nil:
 		return exit.code
 	case errors.As(err, &exit):
-		m.sayf("windrow: %v", exit.err)
+		m.sayf("%s: %v", m.program(), exit.err)
 		return exit.code
 	case ctx.Err() != nil:
 		return exitSignal
 	}
-	m.sayf("windrow: %v", err)
+	m.sayf("%s: %v", m.program(), err)
 	return exitError
 }
+
+func (m *Main) program() string { return cmp.Or(m.Program, "windrow") }
 
 // sayf writes a line to standard error. Nobody is left to tell where that fails.
 func (m *Main) sayf(format string, args ...any) { _, _ = fmt.Fprintf(m.Stderr, format+"\n", args...) }
@@ -84,15 +89,15 @@ func usageError(err error) error { return &codedError{exitUsage, err} }
 
 func (m *Main) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "windrow",
+		Use:   m.program(),
 		Short: "Work that survives crashes, deploys and lost connections",
 		Long: "Windrow runs durable executions: submit work over HTTP, follow it live, and see it finish whatever happens " +
-			"to processes and connections.\n\nStart with `windrow dev`; it needs nothing but itself.",
+			"to processes and connections.\n\nStart with `" + m.program() + " dev`; it needs nothing but itself.",
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError(fmt.Errorf("unknown command %q: see `windrow --help`", args[0]))
+				return usageError(fmt.Errorf("unknown command %q: see `%s --help`", args[0], m.program()))
 			}
 			return cmd.Help()
 		},

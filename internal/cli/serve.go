@@ -3,9 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -21,13 +20,16 @@ func (m *Main) addServer(root *cobra.Command) {
 
 func (m *Main) devCommand() *cobra.Command {
 	c := config.Default()
-	c.Demo = true
+	c.Demo = len(m.Deployments) == 0
 	cmd := &cobra.Command{
-		Use: "dev", Short: "Try it out: a server with demo deployments, in memory unless --redis names one",
+		Use: "dev", Short: "Try it out: a server in memory, or on the Redis that --redis names",
+		Long: "Try it out: a server that keeps its state in memory, or in the Redis or Valkey that --redis names.\n" +
+			"It serves the program's own deployments, or else the demo deployments.",
 		GroupID: "server", Args: exactly(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return m.serve(cmd, &c, true) },
 	}
 	config.Register(cmd.Flags(), &c)
+	config.RegisterDemo(cmd.Flags(), &c)
 	return cmd
 }
 
@@ -35,6 +37,8 @@ func (m *Main) serveCommand() *cobra.Command {
 	c := config.Default()
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve on Redis or Valkey, for production",
+		Long: "Serve on Redis or Valkey, for production: " + config.EnvName("redis") + " or --redis says where it is.\n" +
+			"Every setting is a flag or, better for secrets, the variable in brackets; the flag wins.",
 		GroupID: "server", Args: exactly(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return m.serve(cmd, &c, false) },
 	}
@@ -62,7 +66,7 @@ func (m *Main) serve(cmd *cobra.Command, flags *config.Config, dev bool) error {
 		return err
 	}
 	if dev {
-		stop := m.announce(cmd.Context(), s, c)
+		stop := m.announce(cmd.Context(), s, c, deployments)
 		defer stop()
 	}
 	return s.Run(cmd.Context())
@@ -90,23 +94,28 @@ func (m *Main) logger(c config.Config) (*slog.Logger, error) {
 	return telemetry.NewLogger(m.Stderr, level, c.LogFormat)
 }
 
+// deployments are the program's own, and the demo where it is asked for.
 func (m *Main) deployments(c config.Config) ([]durable.Deployment, error) {
 	if !c.Demo {
-		return nil, nil
+		return m.Deployments, nil
 	}
-	return demo.Deployments(demo.Params{Revision: c.Revision, Exit: m.Exit})
+	all, err := demo.Deployments(demo.Params{Revision: c.Revision, Exit: m.Exit})
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(m.Deployments, all), nil
 }
 
 // announce prints where the server is and what to try, once it listens. The returned function waits until that is done or
 // given up.
-func (m *Main) announce(ctx context.Context, s Server, c config.Config) (stop func()) {
+func (m *Main) announce(ctx context.Context, s Server, c config.Config, served []durable.Deployment) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		select {
 		case <-s.Listening():
-			writeWelcome(m.Stdout, s.URL(), c)
+			writeWelcome(m.Stdout, m.program(), s.URL(), c, served)
 		case <-ctx.Done():
 		}
 	}()
@@ -114,31 +123,4 @@ func (m *Main) announce(ctx context.Context, s Server, c config.Config) (stop fu
 		cancel()
 		<-done
 	}
-}
-
-// writeWelcome is the one block that a newcomer reads. Its lines work as they are printed.
-func writeWelcome(w io.Writer, url string, c config.Config) {
-	store := "in memory: what is submitted is gone when this process ends"
-	if c.Redis != "" {
-		store = "in " + c.Redis.String()
-	}
-	welcome := strings.NewReplacer("{url}", url, "{store}", store)
-	_, _ = welcome.WriteString(w, `
-  Windrow is listening on {url}
-  State is kept {store}
-
-  Submit work, and follow it as it runs:
-
-    curl -s {url}/v1/deployments/story/executions -H 'Content-Type: application/json' -d '{"input":{"chunks":60,"seconds":5}}'
-    curl -N {url}/v1/executions/EXECUTION_ID/stream
-
-  Or with this program:
-
-    windrow submit story '{"chunks":60,"seconds":5}' --watch --server {url}
-    windrow submit approval '{"question":"Ship it?"}' --server {url}
-    windrow resume EXECUTION_ID '{"approved":true,"note":"yes"}' --server {url}
-
-  Also there: echo, flaky and crash, {url}/status and {url}/openapi.yaml. Stop with Ctrl-C.
-
-`) // a server does not end because nobody reads its welcome
 }

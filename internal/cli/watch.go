@@ -31,7 +31,7 @@ func (m *Main) watchCommand() *cobra.Command {
 
 // follow shows an execution until it ends; quiet: only its end.
 func (m *Main) follow(ctx context.Context, c *client.Client, id string, quiet bool) error {
-	v := &viewer{id: id, out: m.Stdout, sayf: m.sayf, quiet: quiet}
+	v := &viewer{program: m.program(), id: id, out: m.Stdout, sayf: m.sayf, quiet: quiet}
 	for event, err := range c.Stream(ctx, id, &client.StreamOptions{OnReconnect: v.reconnecting}) {
 		if err != nil {
 			v.breakLine()
@@ -49,6 +49,7 @@ func (m *Main) follow(ctx context.Context, c *client.Client, id string, quiet bo
 
 // viewer prints the events of one execution.
 type viewer struct {
+	program string
 	id      string
 	out     io.Writer
 	sayf    func(format string, args ...any) // writes a line about the execution
@@ -120,7 +121,7 @@ func (v *viewer) status(event client.Event) error {
 	}
 	switch {
 	case s.Status == contract.ExecutionStatusWaiting && s.Waiting != nil:
-		v.notef("waiting: %s\n  answer with: windrow resume %s JSON", s.Waiting.Message, v.id)
+		v.notef("waiting: %s\n  answer with: %s resume %s JSON", s.Waiting.Message, v.program, v.id)
 	case s.Status == contract.ExecutionStatusRunning:
 		v.notef("running, attempt %d", s.Attempt)
 	case s.AvailableAt != nil:

@@ -15,12 +15,24 @@ import (
 
 func runtimeParams(p Params) runtime.Params {
 	c := p.Config
-	depth := strictjson.Limits{Depth: c.JSONDepth}
 	return runtime.Params{
 		Store: p.Store, Deployments: definitions(p), Settings: runtimeSettings(c), Logger: p.Logger, Metrics: p.Metrics,
-		Compact:       func(document []byte) ([]byte, error) { return strictjson.Compact(document, depth) },
+		Compact:       compactTo(c.JSONDepth),
 		CompileSchema: compileSchema,
 	}
+}
+
+// compactTo checks that documents are strict JSON of at most that depth.
+func compactTo(depth int) func(document []byte) ([]byte, error) {
+	return func(document []byte) ([]byte, error) {
+		return strictjson.Compact(document, strictjson.Limits{Depth: depth})
+	}
+}
+
+// Compact checks that a document is strict JSON, as deep as the server takes it, and returns it without insignificant white
+// space.
+func (a *App) Compact(document []byte) ([]byte, error) {
+	return compactTo(a.Config.JSONDepth)(document)
 }
 
 // definitions are the deployments with the server's budgets where they name none.
