@@ -33,7 +33,7 @@ func New(o Options, deployments ...durable.Deployment) (*Server, error) {
 	}
 	app, err := assemble(c, deployments, o.Logger, o.Addr == "")
 	if err != nil {
-		return nil, err
+		return nil, inOptions(err)
 	}
 	return &Server{app: app, listens: o.Addr != "", done: make(chan struct{})}, nil
 }

@@ -16,14 +16,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/windrow-run/windrow/api/durable"
 	"github.com/windrow-run/windrow/internal/cli"
 	"github.com/windrow-run/windrow/internal/config"
+	"github.com/windrow-run/windrow/internal/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 
 // program is one run of the command line.
 type program struct {
@@ -139,6 +139,7 @@ func TestClientCommands(t *testing.T) {
 		"watch failed":   {"watch e1", "", map[string][]string{streamPath: {failed}}, 3, "", "windrow: failed: Quota: No more today. (quota)", []string{""}},
 		"watch canceled": {"watch e1", "", map[string][]string{streamPath: {canceled}}, 4, "", "canceled\n", []string{""}},
 		"watch waiting":  {"watch e1", "", map[string][]string{streamPath: {waiting + completed}}, 0, "{\"n\":1.0}\n", "waiting: Ship it?\n  answer with: windrow resume e1 JSON", []string{""}},
+		"nobody listens": {"get e1 --server http://127.0.0.1:1", "", nil, 1, "", "`windrow dev` starts a server; --server or WINDROW_SERVER", nil},
 		"watch nothing":  {"watch e2", "", nil, 1, "", "Not Found", []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -282,6 +283,32 @@ func TestServers(t *testing.T) {
 				t.Errorf("the password shows:\n%s", out)
 			}
 		})
+	}
+}
+
+// A program with deployments of its own serves them under its own name, with the demo only where it is asked for.
+func TestOwnDeployments(t *testing.T) {
+	t.Parallel()
+	own := durable.MustDefine("greet", "1", func(durable.Context, string) (string, error) { return "", nil }, nil)
+	for args, tc := range map[string]struct {
+		number int
+		said   string
+	}{"dev": {1, "greeter submit greet '{}'"}, "dev --demo": {6, "greeter submit story"}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var served []durable.Deployment
+		out := &stopper{stop: cancel}
+		main := cli.Main{Program: "greeter", Deployments: []durable.Deployment{own}, Stdout: out, Stderr: io.Discard,
+			LookupEnv: func(string) (string, bool) { return "", false },
+			NewServer: func(_ config.Config, d []durable.Deployment, _ *slog.Logger) (cli.Server, error) {
+				served = d
+				return &idle{listening: make(chan struct{})}, nil
+			}}
+		if code := main.Run(ctx, strings.Fields(args)); code != 0 || len(served) != tc.number || served[0].Name() != "greet" {
+			t.Errorf("%s: exit %d with %d deployments", args, code, len(served))
+		}
+		if !strings.Contains(out.String(), tc.said) || !strings.Contains(out.String(), "Served: greet") {
+			t.Errorf("%s: the welcome is\n%s", args, out)
+		}
 	}
 }
 

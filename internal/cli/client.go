@@ -3,8 +3,10 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
 
@@ -24,7 +26,19 @@ func (m *Main) addClient(root *cobra.Command) {
 	} {
 		cmd.GroupID = "client"
 		cmd.Flags().String("server", m.defaultServer(), "URL of the server ["+serverEnv+"]")
+		cmd.RunE = m.withHint(cmd.RunE)
 		root.AddCommand(cmd)
+	}
+}
+
+// withHint says what to do where nothing listens.
+func (m *Main) withHint(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		err := run(cmd, args)
+		if lost, ok := errors.AsType[*net.OpError](err); ok && lost.Op == "dial" && cmd.Context().Err() == nil {
+			return fmt.Errorf("%w\n  `%s dev` starts a server; --server or %s says where another one is", err, m.program(), serverEnv)
+		}
+		return err
 	}
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -62,6 +63,9 @@ func (m *Main) serve(cmd *cobra.Command, flags *config.Config, dev bool) error {
 		return err
 	}
 	s, err := m.NewServer(c, deployments, log)
+	if _, ok := errors.AsType[*config.Problem](err); ok {
+		return usageError(err)
+	}
 	if err != nil {
 		return err
 	}

@@ -70,8 +70,10 @@ func TestEverySettingHasAVariable(t *testing.T) {
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	config.Register(fs, &c)
 	fs.VisitAll(func(f *pflag.Flag) {
-		if !strings.Contains(f.Usage, "["+config.EnvName(f.Name)+"]") {
-			t.Errorf("--%s: %s", f.Name, f.Usage)
+		one := pflag.NewFlagSet("one", pflag.ContinueOnError)
+		one.AddFlag(f)
+		if shown := one.FlagUsages(); !strings.Contains(shown, "["+config.EnvName(f.Name)+"] (default ") {
+			t.Errorf("--%s: %s", f.Name, shown)
 		}
 		err := config.LoadEnv(fs, func(name string) (string, bool) { return "\x00 no value", name == config.EnvName(f.Name) })
 		if text := f.Value.Type() == "string" || f.Value.Type() == "url"; text != (err == nil) {

@@ -118,8 +118,21 @@ func (s settings) secret(p *Secret, name, usage string) {
 
 func (s settings) withEnv(name string) {
 	f := s.fs.Lookup(name)
-	f.Usage += " [" + EnvName(name) + "]"
+	f.Usage += " [" + EnvName(name) + "]" + zeroDefault(f.DefValue)
 	f.Annotations = map[string][]string{envAnnotation: {EnvName(name)}}
+}
+
+// zeroDefault shows a default that pflag leaves out.
+func zeroDefault(value string) string {
+	switch value {
+	case "":
+		return " (default none)"
+	case "0":
+		return " (default 0)"
+	case "false":
+		return " (default off)"
+	}
+	return ""
 }
 
 // LoadEnv sets every flag that the command line left alone and the environment names. An empty variable counts as unset.

@@ -118,7 +118,7 @@ func (a *App) openStore(ctx context.Context) error {
 			return err
 		}
 		if tries%openLogged == 1 {
-			a.Logger.Warn("the store can't be used yet; trying again", "every", openPause, "tries", tries, "error", err)
+			a.Logger.Warn("the store can't be used yet; trying again", "every", openPause.String(), "tries", tries, "error", err)
 		}
 		select {
 		case <-time.After(openPause):

@@ -18,8 +18,12 @@ func NewStore(c config.Config, log *slog.Logger, m *telemetry.Metrics) (store.St
 	if c.Redis == "" {
 		return memory.New(memory.Config{Limits: limits}), nil
 	}
-	return redis.New(redis.Config{URL: c.Redis.Reveal(), Prefix: c.Prefix, Partitions: c.Partitions, Limits: limits,
+	s, err := redis.New(redis.Config{URL: c.Redis.Reveal(), Prefix: c.Prefix, Partitions: c.Partitions, Limits: limits,
 		Logger: log, Observe: observe(m)})
+	if err != nil { // all but the URL was valid before
+		return nil, &config.Problem{Setting: "redis", Limit: err.Error()}
+	}
+	return s, nil
 }
 
 // observe counts the exchanges with Redis. Those of one pipeline have its outcome and its time.
