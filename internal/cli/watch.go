@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,7 +56,8 @@ type viewer struct {
 	out     io.Writer
 	sayf    func(format string, args ...any) // writes a line about the execution
 	quiet   bool
-	midLine bool  // the last output did not end a line
+	midLine bool  // the last output did not end a line, and nothing was said since
+	openOut bool  // standard output, taken for itself, is in the middle of a line
 	attempt int64 // that the last output came from
 }
 
@@ -95,7 +98,8 @@ func (v *viewer) chunk(event client.Event) error {
 	if text == "" {
 		return nil
 	}
-	v.midLine = text[len(text)-1] != '\n'
+	v.openOut = text[len(text)-1] != '\n'
+	v.midLine = v.openOut
 	_, err := io.WriteString(v.out, text)
 	return err
 }
@@ -138,10 +142,12 @@ func (v *viewer) end(event client.Event) error {
 	if err != nil {
 		return err
 	}
-	v.breakLine()
+	if err := v.endOutput(); err != nil {
+		return err
+	}
 	switch {
 	case e.Status == contract.ExecutionStatusCompleted:
-		v.notef("completed, %d attempts", e.Attempt)
+		v.notef("completed at attempt %d", e.Attempt)
 		_, err := fmt.Fprintf(v.out, "%s\n", e.Result)
 		return err
 	case e.Status == contract.ExecutionStatusFailed && e.Error != nil:
@@ -154,8 +160,16 @@ func (v *viewer) end(event client.Event) error {
 }
 
 func (v *viewer) reconnecting(lost error, in time.Duration) {
+	if request, ok := errors.AsType[*url.Error](lost); ok {
+		lost = request.Err // which server it was is known
+	}
+	if errors.Is(lost, io.ErrUnexpectedEOF) {
+		lost = errWentAway
+	}
 	v.notef("connection lost (%v), trying again in %v", lost, in.Round(10*time.Millisecond))
 }
+
+var errWentAway = errors.New("the server went away")
 
 // notef says something about the execution on a line of its own.
 func (v *viewer) notef(format string, args ...any) {
@@ -164,6 +178,17 @@ func (v *viewer) notef(format string, args ...any) {
 	}
 	v.breakLine()
 	v.sayf(format, args...)
+}
+
+// endOutput ends the last line of the output, so that the result stands on a line of its own also where only standard output is
+// looked at.
+func (v *viewer) endOutput() error {
+	if !v.openOut {
+		return nil
+	}
+	v.openOut, v.midLine = false, false
+	_, err := io.WriteString(v.out, "\n")
+	return err
 }
 
 // breakLine keeps notes off the lines of the output, which is usually the same terminal.
