@@ -89,7 +89,7 @@ func TestServeRefusesPlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	t.Cleanup(func() { _ = taken.Close() })
 	evicting := redistest.Private(t, redistest.Options{Args: []string{"--maxmemory-policy", "allkeys-lru"}})
 	for name, tc := range map[string]struct {
 		redis, addr string
@@ -100,6 +100,7 @@ func TestServeRefusesPlaces(t *testing.T) {
 		"port in use": {evicting.URL(), taken.Addr().String(), []string{"--addr (WINDROW_ADDR)", taken.Addr().String(), "port 0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := &program{env: map[string]string{"WINDROW_REDIS_URL": tc.redis, "WINDROW_LOG_LEVEL": "error"}, newServer: whole}
 			code := p.run(t.Context(), "serve", "--addr", tc.addr)
 			for _, want := range append(tc.want, "windrow: ") {
