@@ -1,16 +1,28 @@
 package demo
 
-import "github.com/windrow-run/windrow/api/durable"
+import (
+	"context"
+	"time"
 
-// crashStatus is the exit code of a process that crash ended.
-const crashStatus = 3
+	"github.com/windrow-run/windrow/api/durable"
+)
+
+const (
+	crashStatus = 3                      // exit code of a process that crash ended
+	crashAfter  = 250 * time.Millisecond // so that whoever submitted it gets the answer first
+)
 
 // defineCrash ends its process in the middle of the first attempt; the second one completes, in whichever process finds
 // the lease expired.
 func defineCrash(p Params) (durable.Deployment, error) {
 	crash := func(c durable.Context, _ struct{}) (attempts, error) {
 		if c.Attempt() == 1 {
-			p.Exit(crashStatus)
+			select {
+			case <-time.After(crashAfter):
+				p.Exit(crashStatus)
+			case <-c.Done():
+				return attempts{}, context.Cause(c)
+			}
 		}
 		return attempts{c.Attempt()}, nil
 	}

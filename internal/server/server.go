@@ -46,6 +46,7 @@ type App struct {
 	store     *gate
 	handler   http.Handler
 	embedded  bool
+	opened    chan struct{} // closed once the store is there
 	listening chan struct{}
 	addr      net.Addr // once listening is closed
 }
@@ -74,7 +75,7 @@ func New(p Params) (*App, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	p.Metrics.SetBacklog(backlogOf(r))
-	return &App{Parts: parts, store: entrance, handler: handler, embedded: p.Embedded, listening: make(chan struct{})}, nil
+	return &App{Parts: parts, store: entrance, handler: handler, embedded: p.Embedded, opened: make(chan struct{}), listening: make(chan struct{})}, nil
 }
 
 // Handler answers the requests of the whole API. It may be called before Run, and then says that the store is not there.
@@ -112,8 +113,7 @@ func (a *App) Run(ctx context.Context) error {
 	start(func() error { return a.Hub.Run(context.WithoutCancel(ctx)) })
 	start(func() error { return a.runRuntime(running) })
 	if listener != nil {
-		close(a.listening)
-		a.Logger.Info("listening", "url", a.URL())
+		a.announce(running)
 	}
 	<-running.Done()
 	a.shutDown(serving)
@@ -125,6 +125,24 @@ func (a *App) Run(ctx context.Context) error {
 	a.Logger.Info("stopped")
 	return err
 }
+
+// announce says that the server is there: once its store is, so that whoever waits for the word finds it working, or after a
+// while without one, since it lives and can say what is wrong.
+func (a *App) announce(ctx context.Context) {
+	patience := time.NewTimer(announceAfter)
+	defer patience.Stop()
+	select {
+	case <-a.opened:
+	case <-patience.C:
+	case <-ctx.Done():
+		return
+	}
+	close(a.listening)
+	a.Logger.Info("listening", "url", a.URL())
+}
+
+// announceAfter is how long a store that does not answer keeps a server from saying that it listens.
+const announceAfter = time.Second
 
 // listen begins to listen; nil: the App is embedded.
 func (a *App) listen(ctx context.Context) (net.Listener, error) {
@@ -146,6 +164,7 @@ func (a *App) runRuntime(running context.Context) error {
 	if err := a.openStore(running); err != nil || running.Err() != nil {
 		return err
 	}
+	close(a.opened)
 	return a.Runtime.Run(context.WithoutCancel(running))
 }
 
