@@ -64,11 +64,7 @@ end
 
 -- Appends the batch; an id, or nil where the log takes none.
 local function add(id, trim, data)
-  local reply = redis.pcall(xadd(id, trim, data))
-  if failed(reply, 'OOM') then
-    redis.call('DEL', anchor .. 'none')
-    reply = redis.pcall(xadd(id, trim, data))
-  end
+  local reply = try(xadd(id, trim, data))
   if not failed(reply) then return reply end
 end
 

@@ -7,7 +7,7 @@ local function view(c)
     progress = redis.pcall('LRANGE', key('p', c.id), '0', '-1')
     if failed(progress) then return nil end
   end
-  if c.a > 0 or ENDED[c.s] then
+  if c.a > 0 or c.s ~= 'q' then
     got = redis.call('MGET', key('r', c.id), key('e', c.id), key('w', c.id))
   end
   local shown = ({c = 'r', f = 'e', w = 'w'})[c.s]
