@@ -1,0 +1,112 @@
+package redis_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/redistest"
+	"github.com/windrow-run/windrow/internal/store"
+	"github.com/windrow-run/windrow/internal/store/redis"
+)
+
+// A poll of several revisions is one exchange, also where one has more than is wanted of it and another has nothing.
+func TestPollIsOneExchange(t *testing.T) {
+	t.Parallel()
+	for _, partitions := range []int{1, 4} {
+		var exchanges atomic.Int64
+		observe := func(string, int, int, time.Duration, string) { exchanges.Add(1) }
+		k := openKit(t, redis.Config{URL: redistest.URL(t), Prefix: redistest.Prefix(t), Partitions: partitions, Observe: observe})
+		k.ok(k.store.TellScripts(t.Context()))
+		k.spread(3)
+		r := k.request(partitions)
+		idle := store.Revision{Deployment: "idle", Revision: "r1"}
+		r.Revisions = append(r.Revisions, store.Want{Revision: idle, Count: 4, Lease: lease})
+		before := exchanges.Load()
+		p, err := k.store.Poll(t.Context(), r)
+		k.ok(err)
+		if n := exchanges.Load() - before; n != 1 || len(p.Claimed) != partitions {
+			t.Errorf("%d partitions: %d exchanges, %d claimed", partitions, n, len(p.Claimed))
+		}
+	}
+}
+
+// At maxmemory work is claimed in one partition also where another has nothing to give, and whoever polls stays known as
+// serving its revisions.
+func TestOutOfMemoryOverPartitions(t *testing.T) {
+	t.Parallel()
+	server := redistest.Private(t, redistest.Options{})
+	k := openKit(t, redis.Config{URL: server.URL(), Prefix: "oom", Partitions: 4})
+	id := k.submit()
+	k.poll(0)
+	k.ok(server.Client().ConfigSet(t.Context(), "maxmemory", "1").Err())
+	served := k.servedAt()
+	for k.servedAt() == served {
+		if p := k.poll(4); id != "" {
+			if len(p.Claimed) != 1 || p.Claimed[0].Control.ID != id {
+				t.Fatalf("polled %+v", p)
+			}
+			id = ""
+		}
+	}
+}
+
+func (k *kit) servedAt() int64 {
+	k.Helper()
+	counts, err := k.store.Counts(k.Context())
+	k.ok(err)
+	return counts.Revisions[0].ServedAt
+}
+
+// Work of a newer schema at the head of a queue is passed over, and never asked for again at once.
+func TestForeignHead(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	for range 30 {
+		k.field(k.submit(), "z", "2")
+	}
+	id := k.submit()
+	if p := k.poll(1); len(p.Claimed) != 1 || p.Claimed[0].Control.ID != id {
+		t.Fatalf("polled %+v", p)
+	}
+	for range 90 {
+		k.field(k.submit(), "z", "2")
+	}
+	if p := k.poll(1); len(p.Claimed) != 0 || p.More {
+		t.Errorf("polled %+v", p)
+	}
+}
+
+// A stored batch that can't be read counts for none.
+func TestWreckedBatch(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	for _, garbage := range []string{"", "garbage", "\xdd\xff\xff\xff\xff", "\xc1"} {
+		k.ok(redistest.Client(t).Set(t.Context(), k.key("batch:w1"), garbage, 0).Err())
+		k.start()
+	}
+}
+
+// A process may serve very many revisions.
+func TestManyRevisions(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	r := store.PollRequest{Worker: "w1", Token: k.token()}
+	for i := range 5000 {
+		k.rev.Revision = fmt.Sprint("r", i)
+		r.Revisions = append(r.Revisions, store.Want{Revision: k.rev, Count: 1, Lease: lease})
+	}
+	id := k.submit()
+	p, err := k.store.Poll(t.Context(), r)
+	k.ok(err)
+	if len(p.Claimed) != 1 || p.Claimed[0].Control.ID != id || p.Claimed[0].Control.Status != execution.Running {
+		t.Fatalf("polled %+v", p)
+	}
+	counts, err := k.store.Counts(t.Context())
+	k.ok(err)
+	if len(counts.Revisions) != len(r.Revisions) {
+		t.Errorf("%d revisions are served, want %d", len(counts.Revisions), len(r.Revisions))
+	}
+}
