@@ -74,6 +74,7 @@ func (h *histories) applied(c execution.Control, p execution.Plan, ids *reader) 
 	for _, e := range p.Progress {
 		log.add(weight{ids.logID(), 1, len(e)})
 	}
+	log.shorten(h.chunks)
 }
 
 // trim says what an append of this weight leaves no room for, as lua/beat.lua takes it.
@@ -136,5 +137,15 @@ func (l *history) drop(chunks, bytes int) {
 			return
 		}
 		l.entries, l.total = l.entries[1:], rest
+	}
+}
+
+// shorten keeps the newest entries, as lua/log.lua does.
+func (l *history) shorten(most int) {
+	for len(l.entries) > most {
+		e := l.entries[0]
+		l.entries = l.entries[1:]
+		l.total.chunks -= e.chunks
+		l.total.bytes -= e.bytes
 	}
 }

@@ -14,6 +14,7 @@ func historyTests() []test {
 		{name: "the newest bytes are kept", run: historyBytes, limits: store.Limits{HistoryBytes: 100}},
 		{name: "one batch over the bounds is kept whole", run: historyWhole, limits: store.Limits{HistoryChunks: 2, HistoryBytes: 10}},
 		{name: "an entry without chunks counts as one", run: historyMixed, limits: store.Limits{HistoryChunks: 3}},
+		{name: "entries without chunks are bounded too", run: historyReports, limits: store.Limits{HistoryChunks: 5}},
 		{name: "trimming leaves epoch and numbering alone", run: historyNumbering, limits: store.Limits{HistoryChunks: 1}},
 	}
 }
@@ -92,4 +93,26 @@ func historyNumbering(k *kit) {
 		last = log[0].ID
 	}
 	k.same("epoch", execution.NewLogEpoch(k.now()), k.read(c.ID).Control.LogEpoch)
+}
+
+func historyReports(k *kit) {
+	c := k.start()
+	for range 4 {
+		c = k.do(c, execution.Report{Owned: k.owned(c, event("a"), event("b"))})
+	}
+	k.same("entries", 5, len(k.log(c.ID)))
+	k.stream(c, 0, "1", "2", "3")
+	k.same("entries", 3, len(k.log(c.ID)))
+	k.stream(c, 3, "1")
+	k.same("kept", []int64{0, 3}, k.firsts(c.ID))
+	for range 3 {
+		k.do(c, execution.Suspend{Owned: k.owned(c), Wait: k.wait(execution.Wait{})})
+		k.resume(k.read(c.ID).Control, "1")
+		c = k.claim().Control
+	}
+	log := k.log(c.ID)
+	k.same("entries", 5, len(log))
+	last, err := execution.DecodeStatusEntry(log[4].Data)
+	k.ok(err)
+	k.same("the newest", execution.StatusEntry{Status: execution.Running, Attempt: 4, Version: c.Version}, last)
 }

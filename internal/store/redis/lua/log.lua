@@ -18,12 +18,13 @@ local function entries(c, n, progress, wait)
   return out
 end
 
--- Appends entries and returns their ids. A log of another type, or one that takes nothing more, gives way to a new one:
--- it never blocks a transition.
+-- Appends entries and returns their ids. The log keeps no more entries than chunks, also of one that nobody streams to: each
+-- counts as a chunk at least. A log of another type, or one that takes nothing more, gives way to a new one: it never blocks
+-- a transition.
 local function append(n, list)
   local ids = {}
   for i, entry in ipairs(list) do
-    local id = redis.pcall('XADD', key('l', n.id), '*', entry[1], entry[2])
+    local id = redis.pcall('XADD', key('l', n.id), 'MAXLEN', text(HISTORY_CHUNKS), '*', entry[1], entry[2])
     if failed(id) then
       n.g = epoch(n)
       redis.call('DEL', key('l', n.id))
