@@ -121,6 +121,20 @@ func TestTailEndsReads(t *testing.T) {
 	k.refused(err, execution.CodeUnavailable)
 }
 
+// A context that ends just as its read returns does not end the next one.
+func TestLateCancelEndsNoOtherRead(t *testing.T) {
+	t.Parallel()
+	k, tail := tailKit(t)
+	for range 2000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		go cancel()
+		_, err := tail.Read(ctx, nil, 0)
+		k.ok(err)
+		_, err = tail.Read(t.Context(), nil, 0)
+		k.ok(err)
+	}
+}
+
 // Closing the store ends what is blocked in it.
 func TestCloseEndsBlockedCalls(t *testing.T) {
 	t.Parallel()
