@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -108,5 +109,54 @@ func TestManyRevisions(t *testing.T) {
 	k.ok(err)
 	if len(counts.Revisions) != len(r.Revisions) {
 		t.Errorf("%d revisions are served, want %d", len(counts.Revisions), len(r.Revisions))
+	}
+}
+
+// Ended executions of a newer schema stay, and hold up the removal of none behind them.
+func TestForeignRetention(t *testing.T) {
+	t.Parallel()
+	k, clock := standingKit(t)
+	const foreign = 120
+	for range foreign {
+		k.field(k.complete(k.start()).ID, "z", "2")
+	}
+	clock.advance(time.Second)
+	k.complete(k.start())
+	clock.advance(8 * 24 * time.Hour)
+	m, err := k.store.Maintain(t.Context(), 1000)
+	k.ok(err)
+	if m != (store.Maintained{Removed: 1, Skipped: foreign}) {
+		t.Errorf("maintained %+v", m)
+	}
+}
+
+// Waits that expire together are listed some megabytes at a time, whatever is stored with them.
+func TestManyLargeWaits(t *testing.T) {
+	t.Parallel()
+	var lists atomic.Int64
+	c := redis.Config{URL: redistest.URL(t), Prefix: redistest.Prefix(t), Observe: func(script string, _, _ int, _ time.Duration, _ string) {
+		if script == "overdue" {
+			lists.Add(1)
+		}
+	}}
+	k := openKit(t, c)
+	wait, err := execution.Wait{Message: strings.Repeat("m", 900_000), Default: []byte("1")}.Encode()
+	k.ok(err)
+	const n = 7
+	for range n {
+		c := k.start()
+		k.do(c, execution.Suspend{Owned: k.owned(c), Wait: wait, Timeout: time.Millisecond})
+	}
+	for !k.poll(0).Overdue {
+		continue // until the last one, at least, has expired
+	}
+	done := 0
+	for done < n {
+		m, err := k.store.Maintain(t.Context(), 100)
+		k.ok(err)
+		done += m.Defaulted
+	}
+	if lists.Load() < 3 {
+		t.Errorf("%d waits were listed in %d rounds, want 3", n, lists.Load())
 	}
 }
