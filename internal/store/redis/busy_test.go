@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -158,5 +159,26 @@ func TestManyLargeWaits(t *testing.T) {
 	}
 	if lists.Load() < 3 {
 		t.Errorf("%d waits were listed in %d rounds, want 3", n, lists.Load())
+	}
+}
+
+// A burst of progress costs no more than what is kept of it.
+func TestBurstOfProgress(t *testing.T) {
+	t.Parallel()
+	server := redistest.Private(t, redistest.Options{})
+	k := openKit(t, redis.Config{URL: server.URL(), Prefix: "burst"})
+	c := k.start()
+	var events []execution.Event
+	for i := range 8000 {
+		events = append(events, k.event(strconv.Itoa(i)))
+	}
+	m := newMonitor(t, server)
+	_, ran := m.during(func() { c = k.do(c, execution.Report{Owned: k.owned(c, events...)}) })
+	if len(ran) > 1010 {
+		t.Errorf("%d commands, want about as many as entries are kept", len(ran))
+	}
+	r := k.read(c.ID)
+	if len(r.Log) != 1000 || len(r.Progress) != 100 || r.Control.ProgressSequence != 8000 {
+		t.Errorf("%d entries, %d events kept, the last is number %d", len(r.Log), len(r.Progress), r.Control.ProgressSequence)
 	}
 }

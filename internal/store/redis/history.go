@@ -71,7 +71,7 @@ func (h *histories) applied(c execution.Control, p execution.Plan, ids *reader) 
 		delete(h.logs, c.ID)
 		return
 	}
-	for _, e := range p.Progress {
+	for _, e := range p.Progress[max(0, len(p.Progress)-h.chunks):] { // the script appends no more
 		log.add(weight{ids.logID(), 1, len(e)})
 	}
 	log.shorten(h.chunks)

@@ -15,6 +15,7 @@ func historyTests() []test {
 		{name: "one batch over the bounds is kept whole", run: historyWhole, limits: store.Limits{HistoryChunks: 2, HistoryBytes: 10}},
 		{name: "an entry without chunks counts as one", run: historyMixed, limits: store.Limits{HistoryChunks: 3}},
 		{name: "entries without chunks are bounded too", run: historyReports, limits: store.Limits{HistoryChunks: 5}},
+		{name: "of many reports at once the newest are kept", run: historyBurst, limits: store.Limits{HistoryChunks: 5, ProgressEvents: 3}},
 		{name: "trimming leaves epoch and numbering alone", run: historyNumbering, limits: store.Limits{HistoryChunks: 1}},
 	}
 }
@@ -115,4 +116,28 @@ func historyReports(k *kit) {
 	last, err := execution.DecodeStatusEntry(log[4].Data)
 	k.ok(err)
 	k.same("the newest", execution.StatusEntry{Status: execution.Running, Attempt: 4, Version: c.Version}, last)
+}
+
+func historyBurst(k *kit) {
+	c := k.start()
+	var events []execution.Event
+	for i := range 12 {
+		events = append(events, event(fmt.Sprint(i)))
+	}
+	c = k.do(c, execution.Report{Owned: k.owned(c, events...)})
+	var want []string
+	for _, e := range k.log(c.ID) {
+		want = append(want, string(e.Data))
+	}
+	k.same("entries", 5, len(want))
+	k.same("the newest entry", string(k.rendered(events[11], 12)), want[4])
+	var progress []string
+	for _, p := range k.read(c.ID).Progress {
+		progress = append(progress, string(p))
+	}
+	k.same("progress", want[2:], progress)
+	k.stream(c, 0, "1")
+	k.same("entries", 5, len(k.log(c.ID)))
+	k.stream(c, 1, "1", "2", "3", "4")
+	k.same("kept", []int64{0, 1}, k.firsts(c.ID))
 }

@@ -5,10 +5,11 @@ local function epoch(c)
   return text(math.max(ms, (tonumber(c.g) or 0) + 1))
 end
 
--- Entries that a plan leaves in the log: its progress, then the change of status or the end. See Plan.LogEntries.
+-- Entries that a plan leaves in the log: its progress, as much as the log keeps, then the change of status or the end. See
+-- Plan.LogEntries.
 local function entries(c, n, progress, wait)
   local out = {}
-  for _, data in ipairs(progress) do out[#out + 1] = {'p', data} end
+  for i = math.max(1, #progress - HISTORY_CHUNKS + 1), #progress do out[#out + 1] = {'p', progress[i]} end
   local wanted = #out > 0 or c.g ~= '' or c.m > ms
   if wanted and c.s ~= n.s then
     local numbers = {n.s, text(n.a), text(n.v), text(n.t), text(n.h)}
