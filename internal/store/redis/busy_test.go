@@ -182,3 +182,17 @@ func TestBurstOfProgress(t *testing.T) {
 		t.Errorf("%d entries, %d events kept, the last is number %d", len(r.Log), len(r.Progress), r.Control.ProgressSequence)
 	}
 }
+
+// A lease that is over as it begins spoils no claim.
+func TestEmptyLease(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.submit()
+	r := k.request(1)
+	r.Revisions[0].Lease = 0
+	p, err := k.store.Poll(t.Context(), r)
+	k.ok(err)
+	if len(p.Claimed) != 1 {
+		t.Errorf("%d were claimed, want 1", len(p.Claimed))
+	}
+}

@@ -336,6 +336,9 @@ func TestOutOfMemory(t *testing.T) {
 	k.ok(k.store.Check(t.Context()))
 	_, err = k.store.Read(t.Context(), store.ReadRequest{ID: queued, Scope: store.Scope{All: true}, Watch: true})
 	k.ok(err)
+	if k.read(queued).Control.WatchedUntil == 0 {
+		t.Error("the log is not marked as watched")
+	}
 	_, err = k.store.Cancel(t.Context(), queued, store.Scope{All: true}, "enough")
 	k.ok(err)
 	_, err = k.store.Maintain(t.Context(), 10)

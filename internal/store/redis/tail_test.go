@@ -216,6 +216,8 @@ func TestListen(t *testing.T) {
 	ring(store.Revision{})
 	k.submit()
 	ring(k.rev)
+	k.ok(k.server.Client().Publish(t.Context(), k.key("bell"), "who knows").Err())
+	ring(store.Revision{}) // it may have been any
 	k.ok(k.server.Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub").Err())
 	ring(store.Revision{})
 	k.poll(1)

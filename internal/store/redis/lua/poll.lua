@@ -75,7 +75,7 @@ end
 
 local function remember()
   batch[2], batch[3] = more, math.max(batch[3], ms + lease)
-  first('SET', key('batch', worker), cmsgpack.pack(batch), 'PX', text(lease))
+  first('SET', key('batch', worker), cmsgpack.pack(batch), 'PX', text(math.max(lease, 1)))
 end
 
 -- Moves members that have fallen due to the set from which they are claimed, where they stay: as many as may be claimed, so

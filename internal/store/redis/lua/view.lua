@@ -43,5 +43,5 @@ end
 local function watch(c)
   if ENDED[c.s] then return end
   c.m = ms + WATCH_TTL
-  redis.pcall('HSET', key('c', c.id), 'm', text(c.m))
+  try('HSET', key('c', c.id), 'm', text(c.m))
 end
