@@ -55,6 +55,25 @@ func (a *agenda) due(now int64) (id string, at int64, ok bool) {
 	return id, at, ok && at <= now
 }
 
+// after is the earliest time that has not come. Its cost is in proportion to the number of ids whose time has.
+func (a *agenda) after(now int64) (at int64, ok bool) { return a.order.after(0, now) }
+
+// after looks from a place down: what is below a later date is no earlier.
+func (d dates) after(place int, now int64) (at int64, ok bool) {
+	if place >= len(d) {
+		return 0, false
+	}
+	if d[place].at > now {
+		return d[place].at, true
+	}
+	left, okLeft := d.after(2*place+1, now)
+	right, okRight := d.after(2*place+2, now)
+	if !okLeft || okRight && right < left {
+		return right, okRight
+	}
+	return left, true
+}
+
 // count is the number of ids whose time has come. Its cost is in proportion to that number.
 func (a *agenda) count(now int64) int { return a.order.count(0, now) }
 

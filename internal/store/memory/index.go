@@ -116,9 +116,10 @@ func (r *revision) enqueue(c execution.Control, now int64) (ring bool) {
 	return quiet && (!delayed || c.AvailableAt < next)
 }
 
-// promote moves what has fallen due from delayed to ready, where it stays also if the clock steps back.
-func (r *revision) promote(now int64) {
-	for {
+// promote moves what has fallen due, as much as may be claimed, from delayed to ready, where it stays also if the clock
+// steps back.
+func (r *revision) promote(now int64, most int) {
+	for range most {
 		id, at, ok := r.delayed.due(now)
 		if !ok {
 			return

@@ -24,29 +24,40 @@ type weighed struct {
 // weight is what counts against the bounds of history. An entry that holds no chunks weighs one and its bytes.
 type weight struct{ chunks, bytes int }
 
-// append stores the entry under the next id. IDs grow also when the clock stands still or steps back (invariant 6).
-func (l *eventLog) append(e execution.Entry, now execution.Instant) {
+// append stores the entry under the next id. The log keeps no more entries than chunks, also where nobody streams: each
+// weighs a chunk at least.
+func (l *eventLog) append(e execution.Entry, limits store.Limits, now execution.Instant) {
 	l.add(e, weight{1, len(e.Data)}, now)
+	l.drop(max(0, len(l.entries)-limits.HistoryChunks))
 }
 
 // stream appends a batch of chunks, then lets the oldest entries go while the rest is as much as is to be kept.
 func (l *eventLog) stream(b execution.ChunkBatch, limits store.Limits, now execution.Instant) {
 	e := execution.Entry{Kind: execution.EntryChunks, Data: b.Encode()}
 	l.add(e, weight{len(b.Chunks), b.Size()}, now)
-	gone := 0
+	gone, kept := 0, l.total
 	for _, e := range l.entries {
-		rest := weight{l.total.chunks - e.chunks, l.total.bytes - e.bytes}
+		rest := weight{kept.chunks - e.chunks, kept.bytes - e.bytes}
 		if rest.chunks < limits.HistoryChunks && rest.bytes < limits.HistoryBytes {
 			break
 		}
-		l.total = rest
-		gone++
+		gone, kept = gone+1, rest
 	}
-	if gone > 0 {
-		l.entries = slices.Clone(l.entries[gone:])
-	}
+	l.drop(gone)
 }
 
+// drop lets the oldest entries go.
+func (l *eventLog) drop(n int) {
+	if n == 0 {
+		return
+	}
+	for _, e := range l.entries[:n] {
+		l.total = weight{l.total.chunks - e.chunks, l.total.bytes - e.bytes}
+	}
+	l.entries = slices.Clone(l.entries[n:])
+}
+
+// add stores the entry under the next id. IDs grow also when the clock stands still or steps back (invariant 6).
 func (l *eventLog) add(e execution.Entry, w weight, now execution.Instant) {
 	next := execution.LogID{Ms: uint64(now.Millis())}
 	if !l.last.Less(next) {

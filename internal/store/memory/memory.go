@@ -130,7 +130,7 @@ func (s *Store) log(it *item, entries []execution.Entry, now execution.Instant) 
 		it.control.LogEpoch = execution.NewLogEpoch(now)
 	}
 	for _, e := range entries {
-		it.log.append(e, now)
+		it.log.append(e, s.limits, now)
 	}
 	for t := range s.tails[it.control.ID] {
 		t.notify()

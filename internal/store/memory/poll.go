@@ -26,7 +26,7 @@ func (s *Store) Poll(ctx context.Context, r store.PollRequest) (store.Polled, er
 	for _, w := range r.Revisions {
 		rev := s.index.revision(w.Revision)
 		rev.servedAt = now.Millis()
-		rev.promote(now.Millis())
+		rev.promote(now.Millis(), w.Count)
 	}
 	out, repeated := s.repeat(r, now)
 	if !repeated {
@@ -35,7 +35,7 @@ func (s *Store) Poll(ctx context.Context, r store.PollRequest) (store.Polled, er
 		}
 	}
 	out.Now = now
-	out.NextDue = s.nextDue(r.Revisions)
+	out.NextDue = s.nextDue(r.Revisions, now.Millis())
 	out.Overdue = s.index.overdue(now.Millis())
 	return out, nil
 }
@@ -103,10 +103,10 @@ func (s *Store) claimOne(id string, cmd execution.Claim, now execution.Instant) 
 }
 
 // nextDue is the earliest time at which delayed work of the revisions falls due; 0: there is none.
-func (s *Store) nextDue(wants []store.Want) int64 {
+func (s *Store) nextDue(wants []store.Want, now int64) int64 {
 	var next int64
 	for _, w := range wants {
-		_, at, ok := s.index.revision(w.Revision).delayed.first()
+		at, ok := s.index.revision(w.Revision).delayed.after(now)
 		if ok && (next == 0 || at < next) {
 			next = at
 		}

@@ -128,5 +128,6 @@ func (s *Store) remember(b store.Beat, entry execution.LogID, held *reader) {
 		entries = append(entries, weight{e.logID(), int(e.number()), int(e.number())})
 		held.failed(e)
 	}
+	slices.Reverse(entries) // the script tells of the newest first
 	s.history.learned(b.ID, b.Fence, entries)
 }

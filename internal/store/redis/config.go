@@ -68,6 +68,19 @@ func (c Config) validate() error {
 	case c.DialTimeout < 0 || c.Timeout < 0:
 		return fmt.Errorf("a timeout is negative")
 	}
+	return validateLimits(c.Limits)
+}
+
+// validateLimits refuses what a script would fail with after its first write. Limits stand in scripts as whole milliseconds.
+func validateLimits(l store.Limits) error {
+	if l.ProgressEvents < 1 || l.HistoryChunks < 1 || l.HistoryBytes < 1 {
+		return fmt.Errorf("limits: a number of events, chunks or bytes is below 1")
+	}
+	for _, ttl := range []time.Duration{l.TerminalTTL, l.StreamTTL, l.WatchTTL} {
+		if ttl < time.Millisecond {
+			return fmt.Errorf("limits: a time to live is below 1 ms")
+		}
+	}
 	return nil
 }
 

@@ -17,7 +17,7 @@ import (
 func passing(text string) bool {
 	for word := range strings.FieldsSeq(text) {
 		switch strings.Trim(word, "-:") {
-		case "OOM", "LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "BUSY", "NOREPLICAS",
+		case "OOM", "LOADING", "NOSCRIPT", "UNBLOCKED", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "BUSY", "NOREPLICAS",
 			"MISCONF", "NOAUTH", "WRONGPASS", "NOPERM":
 			return true
 		}

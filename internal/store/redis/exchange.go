@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -78,8 +79,12 @@ func (s *Store) exchange(ctx context.Context, calls ...call) []reply {
 	return replies
 }
 
-// isUnknownScript reports whether nothing ran because the server does not know the script.
-func isUnknownScript(err error) bool { return err != nil && strings.Contains(err.Error(), "NOSCRIPT") }
+// isUnknownScript reports whether nothing ran because the server does not know the script. The word begins the reply: where
+// it stands elsewhere a script may have said it, and run.
+func isUnknownScript(err error) bool {
+	var said goredis.Error
+	return errors.As(err, &said) && strings.HasPrefix(said.Error(), "NOSCRIPT ")
+}
 
 // firstOf tells which calls are the first of their script on their partition: those carry its text, the rest its digest.
 func firstOf(calls []call) func(int) bool {

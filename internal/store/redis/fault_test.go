@@ -153,6 +153,41 @@ func TestWreckedProgress(t *testing.T) {
 	}
 }
 
+// What can't be read of an execution hides neither what was done to it nor that it is there.
+func TestWreckedProgressHidesNoOutcome(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	sub := k.submission()
+	sub.Key = store.Key{Deployment: sub.Deployment, Value: "k"}
+	_, err := k.store.Submit(t.Context(), sub)
+	k.ok(err)
+	c := k.poll(1).Claimed[0].Control
+	c = k.suspend(k.do(c, execution.Report{Owned: k.owned(c, k.event("x"))}))
+	k.wreck("p:" + c.ID)
+	for _, replayed := range []bool{false, true} {
+		r, err := k.store.Resume(t.Context(), store.ResumeRequest{ID: c.ID, Scope: store.Scope{All: true}, Answer: []byte("1"),
+			Checked: c.WaitSequence, Key: "k"})
+		k.ok(err)
+		if r.Replayed != replayed || r.Record.Control.Status != execution.Queued {
+			t.Errorf("resumed %+v", r)
+		}
+	}
+	for range 2 {
+		r, err := k.store.Cancel(t.Context(), c.ID, store.Scope{All: true}, "")
+		k.ok(err)
+		if r.Control.Status != execution.Canceled {
+			t.Errorf("canceled %+v", r)
+		}
+	}
+	found, err := k.store.FindKey(t.Context(), sub.Key)
+	k.ok(err)
+	again, err := k.store.Submit(t.Context(), sub)
+	k.ok(err)
+	if found.Record.Control.ID != sub.ID || again.Record.Control.ID != sub.ID {
+		t.Errorf("found %+v, then %+v", found, again)
+	}
+}
+
 // A payload that is missing or of the wrong type marks the claim as invalid.
 func TestWreckedPayloads(t *testing.T) {
 	t.Parallel()
@@ -301,6 +336,9 @@ func TestOutOfMemory(t *testing.T) {
 	k.ok(k.store.Check(t.Context()))
 	_, err = k.store.Read(t.Context(), store.ReadRequest{ID: queued, Scope: store.Scope{All: true}, Watch: true})
 	k.ok(err)
+	if k.read(queued).Control.WatchedUntil == 0 {
+		t.Error("the log is not marked as watched")
+	}
 	_, err = k.store.Cancel(t.Context(), queued, store.Scope{All: true}, "enough")
 	k.ok(err)
 	_, err = k.store.Maintain(t.Context(), 10)

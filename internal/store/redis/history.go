@@ -71,9 +71,10 @@ func (h *histories) applied(c execution.Control, p execution.Plan, ids *reader) 
 		delete(h.logs, c.ID)
 		return
 	}
-	for _, e := range p.Progress {
+	for _, e := range p.Progress[max(0, len(p.Progress)-h.chunks):] { // the script appends no more
 		log.add(weight{ids.logID(), 1, len(e)})
 	}
+	log.shorten(h.chunks)
 }
 
 // trim says what an append of this weight leaves no room for, as lua/beat.lua takes it.
@@ -136,5 +137,15 @@ func (l *history) drop(chunks, bytes int) {
 			return
 		}
 		l.entries, l.total = l.entries[1:], rest
+	}
+}
+
+// shorten keeps the newest entries, as lua/log.lua does.
+func (l *history) shorten(most int) {
+	for len(l.entries) > most {
+		e := l.entries[0]
+		l.entries = l.entries[1:]
+		l.total.chunks -= e.chunks
+		l.total.bytes -= e.bytes
 	}
 }

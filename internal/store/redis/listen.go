@@ -63,11 +63,16 @@ func receive(ctx context.Context, sub *goredis.PubSub, channels int, ring func(s
 				ring(store.Revision{})
 			}
 		case *goredis.Message:
-			deployment, revision, ok := strings.Cut(m.Payload, "@")
-			if !ok {
-				return corrupt(errors.New("doorbell names no revision"))
-			}
-			ring(store.Revision{Deployment: deployment, Revision: revision})
+			ring(revisionOf(m.Payload))
 		}
 	}
+}
+
+// revisionOf is what a doorbell names: any revision where it can't be read, so that no work is missed.
+func revisionOf(name string) store.Revision {
+	deployment, revision, ok := strings.Cut(name, "@")
+	if !ok {
+		return store.Revision{}
+	}
+	return store.Revision{Deployment: deployment, Revision: revision}
 }

@@ -31,7 +31,7 @@ func (s *Store) Maintain(ctx context.Context, limit int) (store.Maintained, erro
 }
 
 // front is where the work on a partition stands: so many members of a schema that this release does not know are passed over.
-type front struct{ partition, skipLeases, skipWaits int }
+type front struct{ partition, skipLeases, skipWaits, skipEnded int }
 
 // budget is how much of each kind of work a pass may still do.
 type budget struct{ leases, waits, ended int }
@@ -71,12 +71,17 @@ func (s *Store) round(ctx context.Context, fronts []front, left *budget, m *stor
 		m.Malformed += pg.malformed
 		m.Skipped += pg.foreign
 		left.leases, left.waits, left.ended = left.leases-pg.leases, left.waits-pg.waits, left.ended-len(pg.ended)
+		idle = idle && pg.leases+pg.waits+len(pg.ended)+pg.malformed+pg.foreign == 0
+	}
+	if err := s.settle(ctx, pages, m); err != nil {
+		return nil, false, err
+	}
+	for _, pg := range pages {
 		if pg.more {
 			next = append(next, pg.front)
 		}
-		idle = idle && pg.leases+pg.waits+len(pg.ended)+pg.malformed+pg.foreign == 0
 	}
-	return next, idle, s.settle(ctx, pages, m)
+	return next, idle, nil
 }
 
 // overdue lists what there is to do, and decides what to do about it.
@@ -85,8 +90,9 @@ func (s *Store) overdue(ctx context.Context, fronts []front, left budget) ([]pag
 	for i, f := range fronts {
 		part := left.portion(i, len(fronts))
 		var head packer
-		head.array(5).number(int64(part.leases)).number(int64(f.skipLeases))
-		head.number(int64(part.waits)).number(int64(f.skipWaits)).number(int64(part.ended))
+		head.array(6).number(int64(part.leases)).number(int64(f.skipLeases))
+		head.number(int64(part.waits)).number(int64(f.skipWaits))
+		head.number(int64(part.ended)).number(int64(f.skipEnded))
 		calls[i] = call{s.scripts.overdue, s.keys.anchor(f.partition), []any{head.bytes()}}
 	}
 	pages := make([]page, len(fronts))
@@ -175,7 +181,8 @@ func (s *Store) settle(ctx context.Context, pages []page, m *store.Maintained) e
 		return nil
 	}
 	replies := s.exchange(ctx, calls...)
-	for _, pg := range pages {
+	for at := range pages {
+		pg := &pages[at]
 		if len(pg.chores)+len(pg.ended) == 0 {
 			continue
 		}
@@ -184,9 +191,11 @@ func (s *Store) settle(ctx context.Context, pages []page, m *store.Maintained) e
 				return err
 			}
 		}
-		if err := removed(replies[len(pg.chores)], m); err != nil {
+		foreign, err := removed(replies[len(pg.chores)], m)
+		if err != nil {
 			return err
 		}
+		pg.skipEnded += foreign
 		replies = replies[len(pg.chores)+1:]
 	}
 	return nil
@@ -215,13 +224,15 @@ func (s *Store) settled(c chore, rep reply, m *store.Maintained) error {
 	return nil //nolint:nilerr // counted, or nothing to count
 }
 
-func removed(rep reply, m *store.Maintained) error {
+// removed counts what was erased. It returns how many stay where they are, since this release does not know their schema.
+func removed(rep reply, m *store.Maintained) (foreign int, err error) {
 	if rep.err != nil {
-		return rep.err
+		return 0, rep.err
 	}
 	r := readPacked(rep.value)
 	m.Removed += int(r.number())
 	m.Malformed += int(r.number())
-	m.Skipped += int(r.number())
-	return r.fault()
+	foreign = int(r.number())
+	m.Skipped += foreign
+	return foreign, r.fault()
 }

@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	"github.com/windrow-run/windrow/internal/execution"
@@ -16,9 +17,10 @@ type round struct {
 	plans   []execution.Plan
 	planOf  []int // plan of each want
 	longest time.Duration
-	counts  []int // what is still wanted of each revision
-	offset  int   // partition that is asked first: the same for a repeat, which so asks each for the same share
-	shared  bool  // there are several partitions: each remembers also that it gave nothing
+	counts  []int   // what is still wanted of each revision
+	left    [][]int // by partition of the last exchange: the revisions of which there was more than it was asked for
+	offset  int     // partition that is asked first: the same for a repeat, which so asks each for the same share
+	shared  bool    // there are several partitions: each remembers also that it gave nothing
 }
 
 // Poll implements [store.Store].
@@ -70,25 +72,22 @@ func (s *Store) pollRound(ctx context.Context, rd *round, asked []int, again boo
 	for i, p := range asked {
 		calls[i] = call{s.scripts.poll, s.keys.anchor(p), []any{rd.pack(i, len(asked), again)}}
 	}
-	var left []int
+	rd.left = make([][]int, len(asked))
 	for i, rep := range s.exchange(ctx, calls...) {
 		if rep.err != nil {
 			return nil, rep.err
 		}
-		more, err := s.polled(rd, rep.value, out)
-		if err != nil {
+		if err := s.polled(rd, i, rep.value, out); err != nil {
 			return nil, err
 		}
-		if more {
-			left = append(left, asked[i])
+	}
+	var next []int
+	for i, p := range asked {
+		if slices.ContainsFunc(rd.left[i], func(want int) bool { return rd.counts[want] > 0 }) {
+			next = append(next, p)
 		}
 	}
-	for _, n := range rd.counts {
-		if n > 0 {
-			return left, nil
-		}
-	}
-	return nil, nil
+	return next, nil
 }
 
 // pack is the request for the i-th of n partitions: its share of all that is wanted.
@@ -120,8 +119,8 @@ func portion(count, i, n int) int64 {
 	return int64(part)
 }
 
-// polled adds a partition's answer to out, and reports whether it has more.
-func (s *Store) polled(rd *round, v any, out *store.Polled) (more bool, err error) {
+// polled adds the answer of the i-th partition that was asked to out.
+func (s *Store) polled(rd *round, i int, v any, out *store.Polled) error {
 	r := read(v)
 	head := readPacked(r.next())
 	out.Now = max(out.Now, head.instant())
@@ -129,7 +128,11 @@ func (s *Store) polled(rd *round, v any, out *store.Polled) (more bool, err erro
 		out.NextDue = due
 	}
 	out.More = head.flag() || out.More
-	more = head.flag()
+	left := head.list()
+	for left.more() {
+		rd.left[i] = append(rd.left[i], int(left.number()))
+	}
+	head.failed(left)
 	out.Overdue = head.flag() || out.Overdue
 	out.Malformed += int(head.number())
 	r.failed(head)
@@ -141,7 +144,7 @@ func (s *Store) polled(rd *round, v any, out *store.Polled) (more bool, err erro
 		s.history.claimed(claimed.Control)
 		out.Claimed = append(out.Claimed, claimed)
 	}
-	return more, r.fault()
+	return r.fault()
 }
 
 // claimed counts one execution off what is wanted.

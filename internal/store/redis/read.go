@@ -30,7 +30,7 @@ func (s *Store) Read(ctx context.Context, r store.ReadRequest) (store.Record, er
 		return store.Record{}, err
 	}
 	rec, err := decodeRecord(v)
-	if items := v.([]any); err == nil && len(items) > 3 {
+	if items, _ := v.([]any); err == nil && len(items) > 3 {
 		log := &reader{items: items, at: 3}
 		rec.Log = log.log()
 		err = log.fault()

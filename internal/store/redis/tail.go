@@ -65,7 +65,8 @@ func (s *Store) Tail(ctx context.Context, partition int) (store.Tail, error) {
 
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// dialer keeps hold of the connection, so that it can be cut.
+// dialer keeps hold of the connection, so that it can be cut. One that comes too late is handed over dead: an error here would
+// keep the client from dialing for the next Read, until a try of its own succeeded.
 func (t *tail) dialer(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -75,7 +76,8 @@ func (t *tail) dialer(dial dialFunc) dialFunc {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if t.cutting || t.closed {
-			return nil, errors.Join(net.ErrClosed, conn.Close())
+			_ = conn.Close() // the client finds out
+			return conn, nil
 		}
 		t.conn = conn
 		return conn, nil
@@ -134,9 +136,7 @@ func (t *tail) Read(ctx context.Context, logs []store.Position, wait time.Durati
 	if err != nil || quiet {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, t.cut)
-	streams, err := t.client.XRead(context.WithoutCancel(ctx), t.request(logs, after, wait)).Result()
-	stop()
+	streams, err := t.await(ctx, t.request(logs, after, wait))
 	woken, closed := t.end()
 	switch {
 	case err == nil:
@@ -149,6 +149,31 @@ func (t *tail) Read(ctx context.Context, logs []store.Position, wait time.Durati
 		return nil, nil
 	}
 	return nil, translate(err)
+}
+
+// await sends the request and waits for its reply until ctx ends. A cut is over when it returns: it must not hit the next Read.
+// A cut that came as the reply did leaves a dead connection behind, which the next Read finds, and tries once more.
+func (t *tail) await(ctx context.Context, request *goredis.XReadArgs) ([]goredis.XStream, error) {
+	cut := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(cut)
+		t.cut()
+	})
+	streams, err := t.client.XRead(context.WithoutCancel(ctx), request).Result()
+	if errors.Is(err, net.ErrClosed) && !t.ending() {
+		streams, err = t.client.XRead(context.WithoutCancel(ctx), request).Result()
+	}
+	if !stop() {
+		<-cut
+	}
+	return streams, err
+}
+
+// ending reports whether the present Read is to end.
+func (t *tail) ending() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cutting || t.closed
 }
 
 // request is one XREAD of the logs and of the wake stream.
@@ -217,7 +242,16 @@ func (t *tail) sendWake(id string) {
 	pipe.XAdd(ctx, &goredis.XAddArgs{Stream: t.wakeKey, MaxLen: 1, ID: id, Values: []string{"w", "1"}})
 	pipe.PExpire(ctx, t.wakeKey, wakeTTL)
 	if _, err := pipe.Exec(ctx); err != nil {
-		t.cut()
+		t.cutWoken()
+	}
+}
+
+// cutWoken ends the read that is to wake, where it is not over.
+func (t *tail) cutWoken() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.reading && t.woken {
+		t.cutLocked()
 	}
 }
 

@@ -121,6 +121,20 @@ func TestTailEndsReads(t *testing.T) {
 	k.refused(err, execution.CodeUnavailable)
 }
 
+// A context that ends just as its read returns does not end the next one.
+func TestLateCancelEndsNoOtherRead(t *testing.T) {
+	t.Parallel()
+	k, tail := tailKit(t)
+	for range 2000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		go cancel()
+		_, err := tail.Read(ctx, nil, 0)
+		k.ok(err)
+		_, err = tail.Read(t.Context(), nil, 0)
+		k.ok(err)
+	}
+}
+
 // Closing the store ends what is blocked in it.
 func TestCloseEndsBlockedCalls(t *testing.T) {
 	t.Parallel()
@@ -202,6 +216,8 @@ func TestListen(t *testing.T) {
 	ring(store.Revision{})
 	k.submit()
 	ring(k.rev)
+	k.ok(k.server.Client().Publish(t.Context(), k.key("bell"), "who knows").Err())
+	ring(store.Revision{}) // it may have been any
 	k.ok(k.server.Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub").Err())
 	ring(store.Revision{})
 	k.poll(1)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	goredis "github.com/redis/go-redis/v9"
@@ -240,6 +241,8 @@ func TestConfigValidate(t *testing.T) {
 		"partitions: -1":           {URL: "redis://h", Partitions: -1},
 		"pool size":                {URL: "redis://h", PoolSize: -1},
 		"timeout is negative":      {URL: "redis://h", Timeout: -1},
+		"chunks or bytes":          {URL: "redis://h", Limits: store.Limits{HistoryChunks: -1}},
+		"time to live":             {URL: "redis://h", Limits: store.Limits{TerminalTTL: -48 * time.Hour}},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: error is %v, want one with %q", c, err, want)
@@ -313,6 +316,8 @@ func TestTranslate(t *testing.T) {
 		{serverError("MASTERDOWN Link with MASTER is down"), execution.CodeUnavailable},
 		{serverError("CLUSTERDOWN The cluster is down"), execution.CodeUnavailable},
 		{serverError("BUSY Redis is busy running a script."), execution.CodeUnavailable},
+		{serverError("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"), execution.CodeUnavailable},
+		{serverError("NOSCRIPT No matching script. Please use EVAL."), execution.CodeUnavailable},
 		{serverError("MOVED 1 127.0.0.1:1"), execution.CodeUnavailable},
 		{serverError("NOPERM this user has no permissions"), execution.CodeUnavailable},
 		{serverError("ERR max number of clients reached"), execution.CodeUnavailable},
@@ -354,5 +359,22 @@ func TestCheckVersion(t *testing.T) {
 		if err := checkVersion(parseInfo(info)); (err == nil) != ok {
 			t.Errorf("%q: %v", info, err)
 		}
+	}
+}
+
+// Only a reply that begins with the word proves that nothing ran.
+func TestIsUnknownScript(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"NOSCRIPT No matching script. Please use EVAL.": true,
+		"ERR user_script:3: NOSCRIPT said a script":     false,
+		"WRONGTYPE Operation":                           false,
+	} {
+		if got := isUnknownScript(translate(serverError(text))); got != want {
+			t.Errorf("%q: %t, want %t", text, got, want)
+		}
+	}
+	if isUnknownScript(nil) || isUnknownScript(io.EOF) {
+		t.Error("no reply became one")
 	}
 }

@@ -14,6 +14,8 @@ func historyTests() []test {
 		{name: "the newest bytes are kept", run: historyBytes, limits: store.Limits{HistoryBytes: 100}},
 		{name: "one batch over the bounds is kept whole", run: historyWhole, limits: store.Limits{HistoryChunks: 2, HistoryBytes: 10}},
 		{name: "an entry without chunks counts as one", run: historyMixed, limits: store.Limits{HistoryChunks: 3}},
+		{name: "entries without chunks are bounded too", run: historyReports, limits: store.Limits{HistoryChunks: 5}},
+		{name: "of many reports at once the newest are kept", run: historyBurst, limits: store.Limits{HistoryChunks: 5, ProgressEvents: 3}},
 		{name: "trimming leaves epoch and numbering alone", run: historyNumbering, limits: store.Limits{HistoryChunks: 1}},
 	}
 }
@@ -92,4 +94,50 @@ func historyNumbering(k *kit) {
 		last = log[0].ID
 	}
 	k.same("epoch", execution.NewLogEpoch(k.now()), k.read(c.ID).Control.LogEpoch)
+}
+
+func historyReports(k *kit) {
+	c := k.start()
+	for range 4 {
+		c = k.do(c, execution.Report{Owned: k.owned(c, event("a"), event("b"))})
+	}
+	k.same("entries", 5, len(k.log(c.ID)))
+	k.stream(c, 0, "1", "2", "3")
+	k.same("entries", 3, len(k.log(c.ID)))
+	k.stream(c, 3, "1")
+	k.same("kept", []int64{0, 3}, k.firsts(c.ID))
+	for range 3 {
+		k.do(c, execution.Suspend{Owned: k.owned(c), Wait: k.wait(execution.Wait{})})
+		k.resume(k.read(c.ID).Control, "1")
+		c = k.claim().Control
+	}
+	log := k.log(c.ID)
+	k.same("entries", 5, len(log))
+	last, err := execution.DecodeStatusEntry(log[4].Data)
+	k.ok(err)
+	k.same("the newest", execution.StatusEntry{Status: execution.Running, Attempt: 4, Version: c.Version}, last)
+}
+
+func historyBurst(k *kit) {
+	c := k.start()
+	var events []execution.Event
+	for i := range 12 {
+		events = append(events, event(fmt.Sprint(i)))
+	}
+	c = k.do(c, execution.Report{Owned: k.owned(c, events...)})
+	var want []string
+	for _, e := range k.log(c.ID) {
+		want = append(want, string(e.Data))
+	}
+	k.same("entries", 5, len(want))
+	k.same("the newest entry", string(k.rendered(events[11], 12)), want[4])
+	var progress []string
+	for _, p := range k.read(c.ID).Progress {
+		progress = append(progress, string(p))
+	}
+	k.same("progress", want[2:], progress)
+	k.stream(c, 0, "1")
+	k.same("entries", 5, len(k.log(c.ID)))
+	k.stream(c, 1, "1", "2", "3", "4")
+	k.same("kept", []int64{0, 1}, k.firsts(c.ID))
 }

@@ -20,6 +20,8 @@ func orderTests() []test {
 		{name: "what waits longest comes first, roughly", run: orderOldest},
 		{name: "delayed work stands where it fell due", run: orderDelayed},
 		{name: "nothing is left behind", run: orderAll},
+		{name: "a crowd that falls due at once holds up no other revision", run: orderCrowd},
+		{name: "a crowd that falls due at once is claimed to its end", run: orderCrowdAll},
 	}
 }
 
@@ -78,6 +80,31 @@ func orderAll(k *kit) {
 			break
 		}
 		got = append(got, ids(p.Claimed)...)
+	}
+	slices.Sort(got)
+	k.same("claimed", want, got)
+}
+
+func orderCrowd(k *kit) {
+	r := k.request(0)
+	k.crowd(150, time.Minute)
+	k.rev.Deployment = "other"
+	want := k.crowd(1, time.Minute)
+	later := k.crowd(1, time.Hour)
+	k.Advance(time.Minute)
+	r.Revisions = append(r.Revisions, store.Want{Revision: k.rev, Count: 1, Lease: lease})
+	p := k.poll(r)
+	k.same("claimed", want, ids(p.Claimed))
+	k.same("next due", k.read(later[0]).Control.AvailableAt, p.NextDue)
+}
+
+func orderCrowdAll(k *kit) {
+	want := k.crowd(150, time.Minute)
+	k.Advance(time.Minute)
+	var got []string
+	for more := true; more; {
+		p := k.poll(k.request(len(want) + 1))
+		got, more = append(got, ids(p.Claimed)...), p.More
 	}
 	slices.Sort(got)
 	k.same("claimed", want, got)

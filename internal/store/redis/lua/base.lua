@@ -20,11 +20,21 @@ local function failed(reply, word)
   return not word or string.find(reply.err, word, 1, true) ~= nil
 end
 
--- The first write of a script that must go on at maxmemory. Redis refuses there what may take memory, but only as long as
--- the script has not written: a DEL of nothing counts as a write, and is always allowed. Any other error is raised.
-local function first(...)
+-- A write that may be the first one of a script that must go on at maxmemory. Redis refuses there what may take memory,
+-- but only as long as the script has not written: a DEL of nothing counts as a write, and is always allowed. Returns any
+-- other error.
+local function try(...)
   local reply = redis.pcall(...)
-  if not failed(reply) then return reply end
-  if failed(reply, 'OOM') then redis.call('DEL', anchor .. 'none') end
-  return redis.call(...)
+  if failed(reply, 'OOM') then
+    redis.call('DEL', anchor .. 'none')
+    reply = redis.pcall(...)
+  end
+  return reply
+end
+
+-- As try, for a write that only maxmemory could refuse. Raises any other error.
+local function first(...)
+  local reply = try(...)
+  if failed(reply) then return redis.call(...) end
+  return reply
 end

@@ -7,7 +7,8 @@
 --       then one batch of chunks for each beat whose mode is not 0
 -- Reply packed {now, {outcome, version, lease until, canceled: 0 or 1, log id, {{id, chunks, bytes}, ...}}, ...}
 --       outcome: 'ok'; 'log' where the lease was renewed but the log takes no chunks; 'lost' and 'malformed', alone. The
---       last two parts come with chunks that stand in the log now; the last one tells what it holds, where that was not known.
+--       last two parts come with chunks that stand in the log now; the last one tells what it holds, newest first, where that
+--       was not known.
 --
 -- Invariants 3, 6: nothing is written under a lease that is over, and a batch of chunks once.
 local beats = cmsgpack.unpack(ARGV[1])
@@ -39,7 +40,7 @@ local function appended(id, data)
   end
 end
 
--- How much each entry of the log counts for, newest last; what the bounds leave no room for is trimmed.
+-- How much each entry of the log counts for, newest first; what the bounds leave no room for is trimmed.
 local function sizes(id)
   local out, keep, chunks, bytes = {}, nil, 0, 0
   local log = redis.call('XRANGE', key('l', id), '-', '+')
@@ -50,7 +51,7 @@ local function sizes(id)
     if kind == 'c' then a, _, n, size = header(data) end
     if kind == 'c' and not a then n, size = 1, #data end
     chunks, bytes, keep = chunks + n, bytes + size, log[i][1]
-    table.insert(out, 1, {log[i][1], n, size})
+    out[#out + 1] = {keep, n, size}
   end
   if keep and keep ~= log[1][1] then redis.call('XTRIM', key('l', id), 'MINID', keep) end
   return out
@@ -64,11 +65,7 @@ end
 
 -- Appends the batch; an id, or nil where the log takes none.
 local function add(id, trim, data)
-  local reply = redis.pcall(xadd(id, trim, data))
-  if failed(reply, 'OOM') then
-    redis.call('DEL', anchor .. 'none')
-    reply = redis.pcall(xadd(id, trim, data))
-  end
+  local reply = try(xadd(id, trim, data))
   if not failed(reply) then return reply end
 end
 

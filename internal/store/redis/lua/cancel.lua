@@ -2,7 +2,7 @@
 --
 -- KEYS  [1] anchor of the partition
 -- ARGV  [1] packed {id, every owner: 0 or 1, owner, plan if queued, if running, if waiting}  [2] reason, where there is one
--- Reply {'ok', now, view} | {'missing' | 'malformed' | 'foreign' | 'range' | 'payload', now}
+-- Reply {'ok', now, view} | {'missing' | 'malformed' | 'foreign' | 'range', now}
 --
 -- Invariant 8: it changes nothing where a cancel is pending or the execution has ended, and wins in every other phase.
 local id, every, owner, queued, running, waiting = unpack(cmsgpack.unpack(ARGV[1]))

@@ -37,12 +37,14 @@ local function fields(c, raw)
   return true
 end
 
--- What must be true of every stored control.
+-- What must be true of every stored control: no more and no less than what Control.check of package execution asks for. A
+-- control that scripts hand out and the client then refuses would fail the whole reply, and stall its neighbours.
 local function consistent(c)
-  local running, waiting = c.s == 'r', c.s == 'w'
+  local running, waiting, canceled = c.s == 'r', c.s == 'w', c.s == 'x'
   return c.z == SCHEMA and c.s and c.d ~= '' and c.r ~= '' and c.v >= 1 and c.u >= c.b
     and running == (c.w ~= '') and running == (c.k ~= '') and running == (c.e ~= 0)
-    and waiting == (c.q ~= 0) and (c.s == 'q' or c.t == 0) and c.bl >= 1 and c.bc >= 1
+    and waiting == (c.q ~= 0) and (waiting or c.h == 0)
+    and (running or canceled == (c.x ~= 0)) and (c.s == 'q' or c.t == 0) and c.bl >= 1 and c.bc >= 1
 end
 
 local function foreign(raw)
@@ -65,7 +67,7 @@ local function load(id)
   local ok = fields(c, raw)
   if ok and c['~'] ~= '' then
     local long = redis.pcall('HGETALL', key('m', id))
-    ok = not failed(long) and fields(c, long)
+    ok = not failed(long) and #long > 0 and fields(c, long)
   end
   if not ok or not consistent(c) then return nil, 'malformed' end
   return c

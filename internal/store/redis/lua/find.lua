@@ -2,7 +2,7 @@
 --
 -- KEYS  [1] anchor of the partition
 -- ARGV  [1] key digest  [2] fingerprint
--- Reply {'found', now, view} | {'missing' | 'reused' | 'malformed' | 'foreign' | 'payload', now}
+-- Reply {'found', now, view} | {'missing' | 'reused' | 'malformed' | 'foreign', now}
 --
 -- Invariant 2: the answer is what submit would give. Writes nothing.
 local c, why = bound(ARGV[1], ARGV[2])

@@ -8,7 +8,7 @@ local function queue(c)
 end
 
 local function enter(index, score, id)
-  local reply = redis.pcall('ZADD', anchor .. index, text(score), id)
+  local reply = try('ZADD', anchor .. index, text(score), id)
   if failed(reply, 'WRONGTYPE') then
     redis.call('DEL', anchor .. index)
     reply = redis.call('ZADD', anchor .. index, text(score), id)

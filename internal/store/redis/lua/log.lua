@@ -5,10 +5,11 @@ local function epoch(c)
   return text(math.max(ms, (tonumber(c.g) or 0) + 1))
 end
 
--- Entries that a plan leaves in the log: its progress, then the change of status or the end. See Plan.LogEntries.
+-- Entries that a plan leaves in the log: its progress, as much as the log keeps, then the change of status or the end. See
+-- Plan.LogEntries.
 local function entries(c, n, progress, wait)
   local out = {}
-  for _, data in ipairs(progress) do out[#out + 1] = {'p', data} end
+  for i = math.max(1, #progress - HISTORY_CHUNKS + 1), #progress do out[#out + 1] = {'p', progress[i]} end
   local wanted = #out > 0 or c.g ~= '' or c.m > ms
   if wanted and c.s ~= n.s then
     local numbers = {n.s, text(n.a), text(n.v), text(n.t), text(n.h)}
@@ -18,12 +19,13 @@ local function entries(c, n, progress, wait)
   return out
 end
 
--- Appends entries and returns their ids. A log of another type, or one that takes nothing more, gives way to a new one:
--- it never blocks a transition.
+-- Appends entries and returns their ids. The log keeps no more entries than chunks, also of one that nobody streams to: each
+-- counts as a chunk at least. A log of another type, or one that takes nothing more, gives way to a new one: it never blocks
+-- a transition.
 local function append(n, list)
   local ids = {}
   for i, entry in ipairs(list) do
-    local id = redis.pcall('XADD', key('l', n.id), '*', entry[1], entry[2])
+    local id = redis.pcall('XADD', key('l', n.id), 'MAXLEN', text(HISTORY_CHUNKS), '*', entry[1], entry[2])
     if failed(id) then
       n.g = epoch(n)
       redis.call('DEL', key('l', n.id))

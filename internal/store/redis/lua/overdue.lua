@@ -1,14 +1,16 @@
 -- overdue lists what maintenance has to see to: leases that ran out, waits that expired, ended executions past retention.
 --
 -- KEYS  [1] anchor of the partition
--- ARGV  [1] packed {leases at most, leases to pass over, waits at most, waits to pass over, ended at most}
+-- ARGV  [1] packed {leases at most, leases to pass over, waits at most, waits to pass over, ended at most, ended to pass over}
 -- Reply {packed {now, malformed, foreign leases, foreign waits, more: 0 or 1}, {id, control, ...},
 --       {id, control, wait, ...}, {id, ...}}
 --
--- Decides nothing; with nothing to do it prunes the index of what is served. Members whose control is gone or tells otherwise are put right; malformed ones leave every index; those
--- of a schema that this release does not know stay as they are. At most 100 of each.
-local lease_limit, lease_offset, wait_limit, wait_offset, ended_limit = unpack(cmsgpack.unpack(ARGV[1]))
+-- Decides nothing; with nothing to do it prunes the index of what is served. Members whose control is gone or tells otherwise
+-- are put right; malformed ones leave every index; those of a schema that this release does not know stay as they are. At most
+-- 100 of each, and of waits no more than make up two megabytes.
+local lease_limit, lease_offset, wait_limit, wait_offset, ended_limit, ended_offset = unpack(cmsgpack.unpack(ARGV[1]))
 local malformed, foreign_leases, foreign_waits, more = 0, 0, 0, 0
+local WAIT_BYTES = 2000000
 
 -- At most limit members that are due; one more tells whether there are more.
 local function due(index, offset, limit)
@@ -51,20 +53,26 @@ local function leases()
 end
 
 local function waits()
-  local out = {}
+  local out, bytes = {}, 0
   for _, id in ipairs(due('waits', wait_offset, wait_limit)) do
+    if bytes >= WAIT_BYTES then
+      more = 1
+      break
+    end
     local c, why = member('waits', id, 'w', 'h')
     if why == 'foreign' then foreign_waits = foreign_waits + 1 end
     if c then
       local wait = redis.pcall('GET', key('w', id))
+      if not wait or failed(wait) then wait = '' end
+      bytes = bytes + #wait
       out[#out + 1] = id
       out[#out + 1] = record(c)
-      out[#out + 1] = not failed(wait) and wait or ''
+      out[#out + 1] = wait
     end
   end
   return out
 end
 
-local running, waiting, ended = leases(), waits(), due('retention', 0, ended_limit)
+local running, waiting, ended = leases(), waits(), due('retention', ended_offset, ended_limit)
 if #running + #waiting + #ended == 0 then prune() end
 return {cmsgpack.pack({us, malformed, foreign_leases, foreign_waits, more}), running, waiting, ended}

@@ -6,8 +6,8 @@
 --           count: -1 nothing, 0 tell only whether there is some
 -- Reply {packed {now, next due or 0, more, left, overdue, malformed},
 --       {control, input, checkpoint, answer, invalid: 0 or 1}, ...}
---       more: the bounds of this script left due work that was asked for; left: there is more due of a queue than it asked
---       for
+--       more: the bounds of this script left due work that was asked for; left: the places among the queues asked for, from
+--       0, of those of which there is more due than was asked for
 --
 -- Invariants 3, 4, 11: a claim is handed out once. The ids of a worker's batch stand under its token for a lease, so that a
 -- repeat hands out the same claims at no cost to a budget. A continued poll adds to the batch of its token. Of
@@ -15,7 +15,8 @@
 -- 100 members are moved or looked at. What can't be read leaves the index, what this release does not know stays.
 local worker, token, max, continued, shared, wants, packed, lease = unpack(cmsgpack.unpack(ARGV[1]))
 local out, batch = {false}, {token, 0, 0}
-local bytes, looked, moved, more, left, malformed, soonest = 0, 0, 0, 0, 0, 0, 0
+local bytes, looked, kept, moved, more, malformed, soonest = 0, 0, 0, 0, 0, 0, 0
+local left, unripe = {}, {}
 local BOUND = 100
 
 -- Input, checkpoint and answer, and whether one of them is missing or of another type.
@@ -58,8 +59,8 @@ end
 local function replay()
   local stored = redis.pcall('GET', key('batch', worker))
   if not stored or failed(stored) then return false end
-  local old = cmsgpack.unpack(stored)
-  if old[1] ~= token or old[3] <= ms then return false end
+  local readable, old = pcall(cmsgpack.unpack, stored)
+  if not readable or type(old) ~= 'table' or old[1] ~= token or old[3] <= ms then return false end
   if continued == 1 then
     batch = old
     return false
@@ -74,13 +75,18 @@ end
 
 local function remember()
   batch[2], batch[3] = more, math.max(batch[3], ms + lease)
-  redis.call('SET', key('batch', worker), cmsgpack.pack(batch), 'PX', text(lease))
+  first('SET', key('batch', worker), cmsgpack.pack(batch), 'PX', text(math.max(lease, 1)))
 end
 
--- Moves members that have fallen due to the set from which they are claimed, where they stay.
-local function ripen(q)
-  local due = redis.call('ZRANGEBYSCORE', anchor .. 'delayed:' .. q, '-inf', text(ms), 'WITHSCORES', 'LIMIT', '0',
-    text(BOUND - moved))
+-- Moves members that have fallen due to the set from which they are claimed, where they stay: as many as may be claimed, so
+-- that a queue with very many leaves the others their part of the bound.
+local function ripen(q, wanted)
+  local most = math.min(math.max(wanted, 1), BOUND - moved)
+  if most == 0 then
+    unripe[q] = true
+    return
+  end
+  local due = redis.call('ZRANGEBYSCORE', anchor .. 'delayed:' .. q, '-inf', text(ms), 'WITHSCORES', 'LIMIT', '0', text(most))
   local scored, ids = {}, {}
   for i = 1, #due, 2 do
     ids[#ids + 1] = due[i]
@@ -88,6 +94,7 @@ local function ripen(q)
     scored[#scored + 1] = due[i]
   end
   moved = moved + #ids
+  unripe[q] = #ids == most
   redis.call('ZREM', anchor .. 'delayed:' .. q, unpack(ids))
   if failed(redis.pcall('ZADD', anchor .. 'ready:' .. q, unpack(scored))) then
     redis.call('DEL', anchor .. 'ready:' .. q)
@@ -95,14 +102,15 @@ local function ripen(q)
   end
 end
 
--- Sees to what has fallen due, and notes what will.
-local function look_ahead(q)
+-- Sees to what has fallen due, where some is wanted, and notes what will.
+local function look_ahead(q, wanted)
   local due = next_due(q)
-  if due and due <= ms and moved < BOUND then
-    ripen(q)
-    due = next_due(q)
+  if due and due <= ms then
+    if wanted >= 0 then ripen(q, wanted) end
+    due = redis.call('ZRANGEBYSCORE', anchor .. 'delayed:' .. q, '(' .. text(ms), '+inf', 'WITHSCORES', 'LIMIT', '0', '1')[2]
+    due = tonumber(due)
   end
-  if due and due > ms and (soonest == 0 or due < soonest) then soonest = due end
+  if due and (soonest == 0 or due < soonest) then soonest = due end
 end
 
 -- Looks at one member of a queue: 'claimed', 'gone' from the queue, or 'kept' in it.
@@ -123,24 +131,31 @@ local function full()
   return looked >= BOUND or max > 0 and bytes >= max and #out > 1
 end
 
+-- Says that there is more of a queue, of which so many are still wanted. It is worth asking again at once only where this run
+-- got on: where all that it could look at is kept, another would see the same.
+local function unserved(place, wanted)
+  if wanted == 0 then
+    left[#left + 1] = place
+  elseif looked + moved > kept then
+    more = 1
+  end
+end
+
 -- Claims up to wanted members of a queue, from the front. They are looked at a page at a time, one more than is wanted.
-local function serve(q, wanted, p)
-  local kept = 0
+local function serve(place, q, wanted, p)
+  local passed = 0
   while true do
-    local page = redis.pcall('ZRANGE', anchor .. 'ready:' .. q, text(kept), text(kept + wanted))
-    if failed(page) or #page == 0 then return end
+    local page = redis.pcall('ZRANGE', anchor .. 'ready:' .. q, text(passed), text(passed + wanted))
+    if failed(page) or #page == 0 then
+      if unripe[q] then unserved(place, wanted) end
+      return
+    end
     for _, id in ipairs(page) do
-      if wanted == 0 then
-        left = 1
-        return
-      elseif full() then
-        more = 1
-        return
-      end
+      if wanted == 0 or full() then return unserved(place, wanted) end
       looked = looked + 1
       local fate = take(q, id, p)
       if fate == 'claimed' then wanted = wanted - 1 end
-      if fate == 'kept' then kept = kept + 1 end
+      if fate == 'kept' then passed, kept = passed + 1, kept + 1 end
     end
   end
 end
@@ -153,21 +168,24 @@ local function overdue()
   return 0
 end
 
+-- Says which revisions are served, a thousand at a time: Lua passes no more than some thousand arguments.
 local function present()
-  local seen = {}
-  for i = 1, #wants, 3 do
-    seen[#seen + 1] = text(ms)
-    seen[#seen + 1] = wants[i]
+  for from = 1, #wants, 3000 do
+    local seen = {}
+    for i = from, math.min(from + 2999, #wants), 3 do
+      seen[#seen + 1] = text(ms)
+      seen[#seen + 1] = wants[i]
+    end
+    try('ZADD', anchor .. 'served', unpack(seen))
   end
-  if #seen > 0 then redis.pcall('ZADD', anchor .. 'served', unpack(seen)) end
 end
 
-for i = 1, #wants, 3 do look_ahead(wants[i]) end
+for i = 1, #wants, 3 do look_ahead(wants[i], wants[i + 1]) end
 if not replay() then
   local plans = {}
   for i, h in ipairs(packed) do plans[i] = plan(h, 2) end
   for i = 1, #wants, 3 do
-    if wants[i + 1] >= 0 then serve(wants[i], wants[i + 1], plans[wants[i + 2]]) end
+    if wants[i + 1] >= 0 then serve((i - 1) / 3, wants[i], wants[i + 1], plans[wants[i + 2]]) end
   end
   if #out > 1 or shared == 1 and lease > 0 then remember() end
 end

@@ -12,7 +12,7 @@ local function read()
   if not c then return {why, us} end
   if every ~= 1 and c.o ~= owner then return {'missing', us} end
   if watched == 1 then watch(c) end
-  local reply = answer('ok', c)
+  local reply = shown('ok', c)
   if #reply == 3 and limit > 0 and c.g ~= '' then
     local log = redis.pcall('XRANGE', key('l', id), from, '+', 'COUNT', text(limit))
     reply[4] = failed(log) and {} or log

@@ -35,7 +35,7 @@ local function resume()
   if seen then return {seen, us} end
   if c.s ~= 'w' then return {'idle', us, c.s} end
   if sequence ~= 0 and sequence ~= c.q then return {'moved', us, c.q} end
-  if checked ~= c.q then return answer('unchecked', c) end
+  if checked ~= c.q then return shown('unchecked', c) end
   return apply(c)
 end
 

@@ -2,7 +2,7 @@
 --
 -- KEYS  [1] anchor of the partition
 -- ARGV  [1] packed {id, key digest or '', fingerprint, ceiling of the deployment or 0, plan}  [2] input
--- Reply {'created', now, control} | {'found', now, view} | {'reused' | 'full' | 'malformed' | 'foreign' | 'payload', now}
+-- Reply {'created', now, control} | {'found', now, view} | {'reused' | 'full' | 'malformed' | 'foreign', now}
 --
 -- Invariants 1, 2, 9: binding, counters, control, input and index stand or fall together. The first write is one that
 -- Redis refuses at maxmemory.

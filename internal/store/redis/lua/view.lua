@@ -7,20 +7,25 @@ local function view(c)
     progress = redis.pcall('LRANGE', key('p', c.id), '0', '-1')
     if failed(progress) then return nil end
   end
-  if c.a > 0 or ENDED[c.s] then
+  if c.a > 0 or c.s ~= 'q' then
     got = redis.call('MGET', key('r', c.id), key('e', c.id), key('w', c.id))
   end
-  local shown = ({c = 'r', f = 'e', w = 'w'})[c.s]
+  local needed = ({c = 'r', f = 'e', w = 'w'})[c.s]
   local there = ({c = got[1], f = got[2], w = got[3]})[c.s]
-  if shown and not there and redis.call('EXISTS', key(shown, c.id)) == 1 then return nil end
+  if needed and not there and redis.call('EXISTS', key(needed, c.id)) == 1 then return nil end
   return {record(c), progress, got[1], got[2], got[3]}
 end
 
--- The reply for an execution as it stands: an outcome, the time, and the view of it.
-local function answer(outcome, c)
+-- The reply for an execution as it stands, for who asks to see it: an outcome, the time, and the view of it.
+local function shown(outcome, c)
   local seen = view(c)
   if not seen then return {'payload', us} end
   return {outcome, us, seen}
+end
+
+-- The same for who asked for something else. What can't be read is left out: it must not hide that the change was made.
+local function answer(outcome, c)
+  return {outcome, us, view(c) or {record(c), {}, false, false, false}}
 end
 
 -- The execution that an idempotency key is bound to, or nil and why. A binding whose execution is gone does not count.
@@ -38,5 +43,5 @@ end
 local function watch(c)
   if ENDED[c.s] then return end
   c.m = ms + WATCH_TTL
-  redis.pcall('HSET', key('c', c.id), 'm', text(c.m))
+  try('HSET', key('c', c.id), 'm', text(c.m))
 end
