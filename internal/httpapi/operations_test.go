@@ -16,7 +16,6 @@ import (
 	"github.com/windrow-run/windrow/internal/httpapi/problem"
 	"github.com/windrow-run/windrow/internal/runtime"
 	"github.com/windrow-run/windrow/internal/store"
-	"github.com/windrow-run/windrow/internal/store/faultstore"
 )
 
 // provoked is a way to one answer of one operation.
@@ -400,9 +399,6 @@ func TestHead(t *testing.T) {
 		if get.status != head.status || head.body != "" {
 			t.Errorf("%s: %d %s, for GET %d", target, head.status, head.body, get.status)
 		}
-	}
-	if calls := r.store.Calls(faultstore.Tail); calls != 0 {
-		t.Errorf("%d tails", calls)
 	}
 }
 
