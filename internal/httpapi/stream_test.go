@@ -108,9 +108,10 @@ func TestCursors(t *testing.T) {
 func TestNothingMore(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	path, other := r.submit("tell", `"a"`), r.running()
+	path := r.submit("tell", `"a"`)
 	r.release <- struct{}{}
 	r.await(path, execution.Completed)
+	other := r.running()
 	end, _ := r.follow(path, "")
 	if !strings.HasSuffix(end, "-end") {
 		t.Fatalf("the terminal event has the id %q", end)
