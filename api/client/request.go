@@ -13,7 +13,9 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/windrow-run/windrow/api/contract"
 )
@@ -111,6 +113,9 @@ func (c *Client) once(ctx context.Context, call call) ([]byte, error) {
 }
 
 func (c *Client) request(ctx context.Context, call call) (*http.Request, error) {
+	if strings.ContainsFunc(call.key, unicode.IsControl) {
+		return nil, errors.New("the idempotency key must have no control characters")
+	}
 	var body io.Reader
 	if call.body != nil {
 		data, err := contract.Encode(call.body)

@@ -26,7 +26,7 @@ func (m *Main) devCommand() *cobra.Command {
 		Use: "dev", Short: "Try it out: a server in memory, or on the Redis that --redis names",
 		Long: "Try it out: a server that keeps its state in memory, or in the Redis or Valkey that --redis names.\n" +
 			"It serves the program's own deployments, or else the demo deployments.",
-		GroupID: "server", Args: exactly(0, 0, "no arguments"),
+		GroupID: "server", Args: arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return m.serve(cmd, &c, true) },
 	}
 	config.Register(cmd.Flags(), &c)
@@ -40,7 +40,7 @@ func (m *Main) serveCommand() *cobra.Command {
 		Use: "serve", Short: "Serve on Redis or Valkey, for production",
 		Long: "Serve on Redis or Valkey, for production: " + config.EnvName("redis") + " or --redis says where it is.\n" +
 			"Every setting is a flag or, better for secrets, the variable in brackets; the flag wins.",
-		GroupID: "server", Args: exactly(0, 0, "no arguments"),
+		GroupID: "server", Args: arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return m.serve(cmd, &c, false) },
 	}
 	config.Register(cmd.Flags(), &c)
