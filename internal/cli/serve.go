@@ -30,7 +30,6 @@ func (m *Main) devCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return m.serve(cmd, &c, true) },
 	}
 	config.Register(cmd.Flags(), &c)
-	config.RegisterDemo(cmd.Flags(), &c)
 	return cmd
 }
 
@@ -44,7 +43,6 @@ func (m *Main) serveCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return m.serve(cmd, &c, false) },
 	}
 	config.Register(cmd.Flags(), &c)
-	config.RegisterDemo(cmd.Flags(), &c)
 	return cmd
 }
 
