@@ -326,6 +326,7 @@ func TestOwnDeployments(t *testing.T) {
 func TestServeFails(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"WINDROW_REDIS_URL": "redis://h"}
+	const warning = "this program serves no deployment"
 	for args, number := range map[string]int{"serve": 0, "serve --demo": 5} {
 		p := &program{env: env, newServer: func(_ config.Config, d []durable.Deployment, _ *slog.Logger) (cli.Server, error) {
 			if len(d) != number {
@@ -335,6 +336,9 @@ func TestServeFails(t *testing.T) {
 		}}
 		if code := p.run(t.Context(), strings.Fields(args)...); code != 1 || !strings.Contains(p.err.String(), "windrow: the policy is wrong") {
 			t.Errorf("%s: exit %d, stderr %q", args, code, &p.err)
+		}
+		if strings.Contains(p.err.String(), warning) != (number == 0) {
+			t.Errorf("%s: stderr %q", args, &p.err)
 		}
 	}
 }

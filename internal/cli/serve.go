@@ -56,9 +56,12 @@ func (m *Main) serve(cmd *cobra.Command, flags *config.Config, dev bool) error {
 	if err != nil {
 		return usageError(err)
 	}
-	deployments, err := m.deployments(c)
+	deployments, err := m.deployments(c, log)
 	if err != nil {
 		return err
+	}
+	if len(deployments) == 0 {
+		log.Warn("this program serves no deployment, so nothing can be submitted to it; --demo serves the demo deployments")
 	}
 	s, err := m.NewServer(c, deployments, log)
 	if _, ok := errors.AsType[*config.Problem](err); ok {
@@ -97,11 +100,15 @@ func (m *Main) logger(c config.Config) (*slog.Logger, error) {
 }
 
 // deployments are the program's own, and the demo where it is asked for.
-func (m *Main) deployments(c config.Config) ([]durable.Deployment, error) {
+func (m *Main) deployments(c config.Config, log *slog.Logger) ([]durable.Deployment, error) {
 	if !c.Demo {
 		return m.Deployments, nil
 	}
-	all, err := demo.Deployments(demo.Params{Revision: c.Revision, Exit: m.Exit})
+	exit := func(code int) {
+		log.Warn("the demo deployment crash ends this process, as it was asked to", "exit_code", code)
+		m.Exit(code)
+	}
+	all, err := demo.Deployments(demo.Params{Revision: c.Revision, Exit: exit})
 	if err != nil {
 		return nil, err
 	}

@@ -4,16 +4,19 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/windrow-run/windrow/api/durable"
+	"github.com/windrow-run/windrow/api/durabletest"
 	"github.com/windrow-run/windrow/internal/cli"
 	"github.com/windrow-run/windrow/internal/config"
 	"github.com/windrow-run/windrow/internal/redistest"
@@ -182,6 +185,23 @@ type lines struct{ to chan string }
 func (l lines) Write(p []byte) (int, error) {
 	l.to <- string(p)
 	return len(p), nil
+}
+
+// A process that the demo ends says so: it would otherwise be gone without a trace.
+func TestCrashIsLogged(t *testing.T) {
+	t.Parallel()
+	p := &program{newServer: func(_ config.Config, all []durable.Deployment, _ *slog.Logger) (cli.Server, error) {
+		i := slices.IndexFunc(all, func(d durable.Deployment) bool { return d.Name() == "crash" })
+		e, err := durabletest.Submit(all[i], struct{}{})
+		if err != nil {
+			return nil, err
+		}
+		e.Run(t.Context())
+		return nil, errors.New("enough")
+	}}
+	if p.run(t.Context(), "dev"); !strings.Contains(p.err.String(), "crash ends this process") {
+		t.Errorf("stderr %q", &p.err)
+	}
 }
 
 // A Redis that is not there at the start is waited for: the log says so without the password, the server is alive and not ready,
