@@ -53,7 +53,7 @@ func (p *Problem) Write(w http.ResponseWriter) {
 		document.Instance = "urn:windrow:request:" + id
 	}
 	body, err := contract.Encode(document)
-	if err != nil { // texts and numbers have no way to fail
+	if err != nil { // texts and numbers can always be encoded
 		panic(fmt.Sprintf("problem: %v", err))
 	}
 	header := w.Header()
