@@ -203,7 +203,7 @@ type Execution struct {
 	// Attempt How many times a worker has taken the execution up. 0 before the first.
 	Attempt int64 `json:"attempt"`
 
-	// AvailableAt Before when a queued execution is not taken up, where it is delayed; else null.
+	// AvailableAt The time before which a queued execution is not started; null where it is not delayed.
 	AvailableAt *Timestamp `json:"available_at"`
 
 	// CancellationRequestedAt When the execution was first asked to stop, or null.
@@ -233,7 +233,7 @@ type Execution struct {
 	// Revision The version of the deployment that the execution was submitted under and stays with.
 	Revision string `json:"revision"`
 
-	// Sequence Grows with every change that is to be seen here.
+	// Sequence Grows with every change that shows here.
 	Sequence int64 `json:"sequence"`
 
 	// Status Where the execution stands. The last three are final.

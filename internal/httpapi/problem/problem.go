@@ -66,7 +66,7 @@ func (p *Problem) Write(w http.ResponseWriter) {
 		header.Set("Accept-Post", "application/json")
 	}
 	w.WriteHeader(document.Status)
-	_, _ = w.Write(body) // the client has gone, and nobody else wants to know
+	_, _ = w.Write(body) // fails only where the client has gone
 }
 
 // about returns what a code stands for. A code that is not of the contract is the server's own fault.
