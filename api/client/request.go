@@ -136,10 +136,18 @@ func (c *Client) request(ctx context.Context, call call) (*http.Request, error) 
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if call.key != "" {
-		req.Header.Set("Idempotency-Key", call.key)
+		req.Header.Set("Idempotency-Key", quoted(call.key))
 	}
 	req.Header.Set("Accept", "application/json, application/problem+json")
 	return req, nil
+}
+
+// quoted returns a key as the header takes it: in quotes where it would otherwise lose what it begins or ends with.
+func quoted(key string) string {
+	if !strings.HasPrefix(key, `"`) && strings.TrimSpace(key) == key {
+		return key
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
 }
 
 // problemOf reads a refusal. What answers with something else than a problem document is most likely a proxy.
