@@ -257,8 +257,8 @@ type ExecutionStatus string
 // Failure What went wrong, as far as it is for clients.
 type Failure struct {
 	// Code The error's name, for programs. Those of Windrow itself are `lease_lost`, `no_progress`, `retries_exhausted`,
-	// `wait_expired`, `stored_execution_invalid`, `application_error` and `payload_too_large`; a deployment may have
-	// its own.
+	// `wait_expired`, `stored_execution_invalid`, `application_error`, `payload_too_large` and `payload_invalid`; a
+	// deployment may have its own.
 	Code    string `json:"code"`
 	Message string `json:"message"`
 
