@@ -69,6 +69,12 @@ func TestRequests(t *testing.T) {
 			request{"POST", "/v1/deployments/a%2Fb/executions", `{"input":` + string(raw) + `}`, "", "application/json"}},
 		{func() (client.Execution, error) { return c.Submit(ctx, "d", 1, &client.SubmitOptions{Key: "k"}) },
 			request{"POST", "/v1/deployments/d/executions", `{"input":1}`, "k", "application/json"}},
+		{func() (client.Execution, error) { return c.Submit(ctx, "d", 1, &client.SubmitOptions{Key: `k\"`}) },
+			request{"POST", "/v1/deployments/d/executions", `{"input":1}`, `k\"`, "application/json"}},
+		{func() (client.Execution, error) { return c.Submit(ctx, "d", 1, &client.SubmitOptions{Key: ` k\"`}) },
+			request{"POST", "/v1/deployments/d/executions", `{"input":1}`, `" k\\\""`, "application/json"}},
+		{func() (client.Execution, error) { return c.Submit(ctx, "d", 1, &client.SubmitOptions{Key: `"k"`}) },
+			request{"POST", "/v1/deployments/d/executions", `{"input":1}`, `"\"k\""`, "application/json"}},
 		{func() (client.Execution, error) { return c.Get(ctx, "e1") }, request{Method: "GET", Path: executions + "e1"}},
 		{func() (client.Execution, error) {
 			return c.Resume(ctx, "e1", raw, &client.ResumeOptions{Key: "k", Sequence: 3})

@@ -13,7 +13,9 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/windrow-run/windrow/api/contract"
 )
@@ -111,6 +113,9 @@ func (c *Client) once(ctx context.Context, call call) ([]byte, error) {
 }
 
 func (c *Client) request(ctx context.Context, call call) (*http.Request, error) {
+	if strings.ContainsFunc(call.key, unicode.IsControl) {
+		return nil, errors.New("the idempotency key must have no control characters")
+	}
 	var body io.Reader
 	if call.body != nil {
 		data, err := contract.Encode(call.body)
@@ -131,10 +136,18 @@ func (c *Client) request(ctx context.Context, call call) (*http.Request, error) 
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if call.key != "" {
-		req.Header.Set("Idempotency-Key", call.key)
+		req.Header.Set("Idempotency-Key", quoted(call.key))
 	}
 	req.Header.Set("Accept", "application/json, application/problem+json")
 	return req, nil
+}
+
+// quoted returns a key as the header takes it: in quotes where it would otherwise lose what it begins or ends with.
+func quoted(key string) string {
+	if !strings.HasPrefix(key, `"`) && strings.TrimSpace(key) == key {
+		return key
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
 }
 
 // problemOf reads a refusal. What answers with something else than a problem document is most likely a proxy.

@@ -20,7 +20,7 @@ const maxEvent = 64 << 20
 type StreamOptions struct {
 	// Cursor is the ID of the last event that was seen: the stream goes on after it. Empty: from the oldest event kept.
 	Cursor string
-	// OnReconnect is told of each lost connection, and in how long the next try is made. nil: nobody is.
+	// OnReconnect is called with the error of each lost connection and the delay before the next try. nil: no call.
 	OnReconnect func(lost error, in time.Duration)
 }
 

@@ -203,7 +203,7 @@ type Execution struct {
 	// Attempt How many times a worker has taken the execution up. 0 before the first.
 	Attempt int64 `json:"attempt"`
 
-	// AvailableAt Before when a queued execution is not taken up, where it is delayed; else null.
+	// AvailableAt The time before which a queued execution is not started; null where it is not delayed.
 	AvailableAt *Timestamp `json:"available_at"`
 
 	// CancellationRequestedAt When the execution was first asked to stop, or null.
@@ -233,7 +233,7 @@ type Execution struct {
 	// Revision The version of the deployment that the execution was submitted under and stays with.
 	Revision string `json:"revision"`
 
-	// Sequence Grows with every change that is to be seen here.
+	// Sequence Grows with every change that shows here.
 	Sequence int64 `json:"sequence"`
 
 	// Status Where the execution stands. The last three are final.
@@ -257,8 +257,8 @@ type ExecutionStatus string
 // Failure What went wrong, as far as it is for clients.
 type Failure struct {
 	// Code The error's name, for programs. Those of Windrow itself are `lease_lost`, `no_progress`, `retries_exhausted`,
-	// `wait_expired`, `stored_execution_invalid`, `application_error` and `payload_too_large`; a deployment may have
-	// its own.
+	// `wait_expired`, `stored_execution_invalid`, `application_error`, `payload_too_large` and `payload_invalid`; a
+	// deployment may have its own.
 	Code    string `json:"code"`
 	Message string `json:"message"`
 

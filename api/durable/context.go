@@ -6,7 +6,7 @@ import (
 	"github.com/windrow-run/windrow/internal/handler"
 )
 
-// Context is what a deployment's function gets: the context of its attempt, and who is asking. It ends when the attempt
+// Context is what a deployment's function gets: the context of its attempt, which also names the execution. It ends when the attempt
 // must stop; [context.Cause] then is [ErrCanceled], [ErrLeaseLost] or [ErrShutdown].
 //
 // It can be passed on wherever a [context.Context] is taken. Only this package makes one; package durabletest runs a
@@ -59,7 +59,7 @@ func (r *running) Attempt() int64           { return r.info.Number }
 func (r *running) Retries() int64           { return r.info.Retries }
 func (r *running) attempt() handler.Attempt { return r.a }
 
-// stopped returns why the attempt must stop, nil while it may go on. It asks nobody.
+// stopped returns why the attempt must stop, nil while it may go on. It does not ask the store.
 func stopped(c Context) error {
 	if c.Err() == nil {
 		return nil

@@ -12,7 +12,7 @@
 // An execution is run by one attempt after another until one of them ends it: a worker can crash, lose its lease, or shut
 // down in the middle, and the next attempt calls the function again from its start. What the function did before is done
 // again, unless it was saved: [Save] commits a checkpoint, and [Restore] reads the last one back. A function therefore
-// usually begins with Restore and saves after each piece of work that is dear or must not be repeated. Whatever happens
+// usually begins with Restore and saves after each piece of work that is expensive or must not be repeated. Whatever happens
 // between two checkpoints may happen more than once.
 //
 // # Talking and asking

@@ -98,7 +98,7 @@ func mustStop(err error) bool {
 	return errors.Is(err, ErrCanceled) || errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrShutdown)
 }
 
-// refused makes an error of the runtime's one that clients may see. Reasons to stop pass unchanged.
+// refused turns an error of the runtime into one that clients may see. Reasons to stop pass unchanged.
 func refused(err error) error {
 	e, ok := errors.AsType[*execution.Error](err)
 	switch {

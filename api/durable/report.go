@@ -54,5 +54,5 @@ func Stream(c Context, chunk any) error {
 }
 
 // Check returns nil while the attempt may go on, and [ErrCanceled], [ErrLeaseLost] or [ErrShutdown] when it must stop.
-// Call it before dear or irreversible work. It asks the store, but not more often than every half second.
+// Call it before expensive or irreversible work. It asks the store, but not more often than every half second.
 func Check(c Context) error { return refused(c.attempt().Check(c)) }

@@ -12,8 +12,8 @@ const Backoff time.Duration = -1
 // Retry asks for another attempt after delay; 0 is at once, [Backoff] leaves the delay to the deployment. The function
 // must return the error that it gets, wrapped or not. The next attempt starts from the last checkpoint.
 //
-// Cause says why. Clients see of it, while the retry is pending and where no retry is left, what they see of any error
-// that a function returns; the rest goes to the log. A deployment grants two retries unless its [Options] say otherwise,
+// Cause says why. Clients see it, as they see any error that a function returns, while the retry is pending and when no
+// retry is left; the rest goes to the log. A deployment grants two retries unless its [Options] say otherwise,
 // so three tries; the next one fails the execution with the code "retries_exhausted".
 func Retry(c Context, delay time.Duration, cause error) error {
 	if err := stopped(c); err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // shape is what a value must be: it fits the schema, and it can be read into T. A schema can't say all that a Go type
-// can, and a value is to be refused at the door rather than by the first attempt.
+// can, and a value that does not fit should be refused when it is sent, not by the first attempt.
 type shape[T any] struct {
 	schema *schema.Schema
 	exact  bool // the schema was derived from T, so T knows every member

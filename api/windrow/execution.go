@@ -28,8 +28,8 @@ const maxKeyBytes = 512
 // Submit hands in work for a deployment of this server and returns the execution's id as soon as it is accepted. Input is
 // anything that can be written as JSON; a [json.RawMessage] goes as it is. A nil opts takes every default.
 //
-// Errors are of type [*Error]. Of unconfirmed the work may or may not have been accepted: only a submission with a key can be
-// repeated then.
+// Errors are of type [*Error]. With the code unconfirmed the work may or may not have been accepted: only a submission
+// with a key is safe to repeat then.
 func (s *Server) Submit(ctx context.Context, deployment string, input any, opts *SubmitOptions) (id string, err error) {
 	if opts == nil {
 		opts = &SubmitOptions{}
@@ -60,7 +60,7 @@ func (s *Server) document(value any) (data, body []byte, err error) {
 	return data, slices.Concat([]byte(`{"input":`), data, []byte("}")), nil
 }
 
-// everyone is whose executions a host sees: an id is what lets its bearer in.
+// everyone is whose executions a host sees: whoever knows an id may see its execution.
 func everyone() store.Scope { return store.Scope{All: true} }
 
 // Get returns an execution as HTTP clients see it. Errors are of type [*Error].
@@ -97,8 +97,8 @@ func (s *Server) Cancel(ctx context.Context, id, reason string) (contract.Execut
 	return projected(s.app.Runtime.Cancel(ctx, id, everyone(), reason))
 }
 
-// Wait returns an execution once it has ended, whichever process runs it. It costs no polling. Errors are of type [*Error], but
-// for ctx's own.
+// Wait returns an execution once it has ended, whichever process runs it. It costs no polling. Errors are of type [*Error],
+// except that of ctx.
 func (s *Server) Wait(ctx context.Context, id string) (contract.Execution, error) {
 	for {
 		record, err := s.end(ctx, id)

@@ -12,7 +12,7 @@ import (
 )
 
 // Options are the settings of a [Server]. The zero value of a field takes its default; [None] stands where zero itself is
-// meant. They bound deployments that say nothing else themselves.
+// meant. They apply to deployments that do not set their own.
 type Options struct {
 	// RedisURL names Redis or Valkey: redis://user:password@host:6379/0, rediss:// with TLS, unix://, redis-sentinel:// or
 	// redis+cluster://. Default: state is kept in memory and ends with the process.

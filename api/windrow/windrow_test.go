@@ -85,14 +85,14 @@ func submit(t *testing.T, s *windrow.Server, deployment string, input any, opts 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for want, o := range map[string]windrow.Options{
-		"option Lease: 1ms is not within":                                       {Lease: time.Millisecond},
-		"option StreamTTL: an event log can't be kept for longer":               {StreamTTL: 800 * time.Hour},
-		"lower it, or raise TerminalTTL":                                        {StreamTTL: 800 * time.Hour},
-		"option RedisURL: it is no URL of a Redis":                              {RedisURL: "http://:sesame@h"},
-		"parameter is none of db":                                               {RedisURL: "redis://:sesame@h?sesame=1"},
-		"option Addr: \"8080\" is not host:port":                                {Addr: "8080"},
-		"option MaxUnfinished: -7 is not within":                                {MaxUnfinished: -7},
-		"option Partitions: 33 is not within 1 and 32\noption Slots: -1 is not": {Partitions: 33, Slots: -1},
+		"option Lease: 1ms is not between":                                       {Lease: time.Millisecond},
+		"option StreamTTL: an event log can't be kept for longer":                {StreamTTL: 800 * time.Hour},
+		"lower it, or raise TerminalTTL":                                         {StreamTTL: 800 * time.Hour},
+		"option RedisURL: it is not the URL of a Redis":                          {RedisURL: "http://:sesame@h"},
+		"parameter is none of db":                                                {RedisURL: "redis://:sesame@h?sesame=1"},
+		"option Addr: \"8080\" is not host:port":                                 {Addr: "8080"},
+		"option MaxUnfinished: -7 is not between":                                {MaxUnfinished: -7},
+		"option Partitions: 33 is not between 1 and 32\noption Slots: -1 is not": {Partitions: 33, Slots: -1},
 	} {
 		_, err := windrow.New(o)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sesame") || strings.Contains(err.Error(), "--") {

@@ -106,6 +106,10 @@ func TestClientCommands(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"from":"file"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	broken := filepath.Join(t.TempDir(), "broken.json")
+	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	pretty := "{\n  \"execution_id\": \"e1\",\n  \"status\": \"queued\",\n  \"sequence\": 1,\n  \"result\": 1e400\n}\n"
 	waiting := "id: 1-1\nevent: status\ndata: {\"status\":\"waiting\",\"waiting\":{\"message\":\"Ship it?\"}}\n\n"
 	for name, tc := range map[string]struct {
@@ -117,12 +121,18 @@ func TestClientCommands(t *testing.T) {
 		err     string // part of standard error
 		bodies  []string
 	}{
-		"submit":         {"submit story", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":{}}`}},
-		"submit JSON":    {"submit story 1e400 --key k", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":1e400} key=k`}},
-		"submit stdin":   {"submit story -", "[1]\n", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":[1]}`}},
-		"submit file":    {"submit story @" + file, "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":{"from":"file"}}`}},
-		"submit no file": {"submit story @/none", "", nil, 1, "", "no such file", nil},
-		"submit no JSON": {"submit story {chunks:1}", "", nil, 2, "", "not JSON", nil},
+		"submit":              {"submit story", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":{}}`}},
+		"submit JSON":         {"submit story 1e400 --key k", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":1e400} key=k`}},
+		"submit stdin":        {"submit story -", "[1]\n", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":[1]}`}},
+		"submit file":         {"submit story @" + file, "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":{"from":"file"}}`}},
+		"submit no file":      {"submit story @/none", "", nil, 1, "", "no such file", nil},
+		"submit no JSON":      {"submit story {chunks:1}", "", nil, 2, "", "not JSON", nil},
+		"submit broken stdin": {"submit story -", "{", nil, 2, "", "what standard input holds is not JSON", nil},
+		"submit broken file":  {"submit story @" + broken, "", nil, 2, "", "what " + broken + " holds is not JSON", nil},
+		"submit empty key":    {"submit story 1 --key=", "", nil, 2, "", "--key: the key is empty", nil},
+		"submit odd key":      {"submit story 1 --key a\x01b", "", nil, 1, "", "windrow: the idempotency key must have no control characters", nil},
+		"resume empty key":    {"resume e1 1 --key=", "", nil, 2, "", "--key: the key is empty", nil},
+		"resume no answer":    {"resume e1", "", nil, 2, "", "resume takes an id and an answer", nil},
 		"submit refused": {"submit story 1", "", map[string][]string{submitPath: {
 			`{"status":422,"code":"invalid_input","detail":"It does not fit.","errors":[{"pointer":"","message":"must be an object"}]}`}},
 			1, "", "windrow: It does not fit. (422 invalid_input)\n  \"\" must be an object", []string{`{"input":1}`}},
@@ -316,6 +326,7 @@ func TestOwnDeployments(t *testing.T) {
 func TestServeFails(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"WINDROW_REDIS_URL": "redis://h"}
+	const warning = "this program serves no deployment"
 	for args, number := range map[string]int{"serve": 0, "serve --demo": 5} {
 		p := &program{env: env, newServer: func(_ config.Config, d []durable.Deployment, _ *slog.Logger) (cli.Server, error) {
 			if len(d) != number {
@@ -325,6 +336,9 @@ func TestServeFails(t *testing.T) {
 		}}
 		if code := p.run(t.Context(), strings.Fields(args)...); code != 1 || !strings.Contains(p.err.String(), "windrow: the policy is wrong") {
 			t.Errorf("%s: exit %d, stderr %q", args, code, &p.err)
+		}
+		if strings.Contains(p.err.String(), warning) != (number == 0) {
+			t.Errorf("%s: stderr %q", args, &p.err)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func clientOf(cmd *cobra.Command) (*client.Client, error) {
 
 func (m *Main) getCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "get ID", Short: "Print an execution as it stands", Args: exactly(1, 1, "an id"),
+		Use: "get ID", Short: "Print an execution as it stands", Args: arguments(1, 1, "an id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := clientOf(cmd)
 			if err != nil {
@@ -81,9 +81,12 @@ func (m *Main) getCommand() *cobra.Command {
 func (m *Main) resumeCommand() *cobra.Command {
 	var opts client.ResumeOptions
 	cmd := &cobra.Command{
-		Use: "resume ID [JSON|-|@FILE]", Short: "Answer a waiting execution", Args: exactly(1, 2, "an id and an answer"),
+		Use: "resume ID JSON|-|@FILE", Short: "Answer a waiting execution", Args: arguments(2, 2, "an id and an answer"),
 		Long: "Answer a waiting execution with JSON: given as it is, read from standard input (-), or from a file (@FILE).",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkKey(cmd); err != nil {
+				return err
+			}
 			answer, err := m.document(args[1:])
 			if err != nil {
 				return err
@@ -107,7 +110,7 @@ func (m *Main) resumeCommand() *cobra.Command {
 func (m *Main) cancelCommand() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use: "cancel ID", Short: "Ask an execution to stop", Args: exactly(1, 1, "an id"),
+		Use: "cancel ID", Short: "Ask an execution to stop", Args: arguments(1, 1, "an id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := clientOf(cmd)
 			if err != nil {
@@ -120,7 +123,7 @@ func (m *Main) cancelCommand() *cobra.Command {
 			return m.print(e)
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever asks later")
+	cmd.Flags().StringVar(&reason, "reason", "", "why; kept with the execution")
 	return cmd
 }
 
@@ -141,10 +144,24 @@ func (m *Main) document(args []string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !json.Valid(data) {
-		return nil, usageError(fmt.Errorf("the argument is not JSON: quote it for the shell, as in '{\"chunks\": 60}'"))
+	switch {
+	case json.Valid(data):
+		return data, nil
+	case args[0] == "-":
+		return nil, usageError(errors.New("what standard input holds is not JSON"))
+	case strings.HasPrefix(args[0], "@"):
+		return nil, usageError(fmt.Errorf("what %s holds is not JSON", args[0][1:]))
 	}
-	return data, nil
+	return nil, usageError(errors.New("the argument is not JSON: quote it for the shell, as in '{\"chunks\": 60}'"))
+}
+
+// checkKey refuses an idempotency key that is given but empty: a script whose variable is not set would otherwise lose its
+// protection without a word.
+func checkKey(cmd *cobra.Command) error {
+	if f := cmd.Flags().Lookup("key"); f.Changed && f.Value.String() == "" {
+		return usageError(errors.New("--key: the key is empty: name one, or leave the flag out"))
+	}
+	return nil
 }
 
 func (m *Main) argument(args []string) ([]byte, error) {

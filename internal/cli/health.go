@@ -18,7 +18,7 @@ func (m *Main) healthCommand() *cobra.Command {
 	var probe string
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use: "health", Short: "Exit with 0 if a server is ready, else with 1", Args: exactly(0, 0, "no arguments"),
+		Use: "health", Short: "Exit with 0 if a server is ready, else with 1", Args: arguments(0, 0, "no arguments"),
 		Long: "Ask a server whether it is ready, or whatever else --url names, such as http://127.0.0.1:8080/livez.\n" +
 			"Exit with 0 if it answers 200, else with 1. Made for the health checks of containers.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -58,7 +58,7 @@ func ask(ctx context.Context, probe string) error {
 
 func (m *Main) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: exactly(0, 0, "no arguments"),
+		Use: "version", Short: "Print the version", Args: arguments(0, 0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(m.Stdout, version())
 			return err

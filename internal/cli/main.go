@@ -73,7 +73,7 @@ func (m *Main) Run(ctx context.Context, args []string) int {
 
 func (m *Main) program() string { return cmp.Or(m.Program, "windrow") }
 
-// sayf writes a line to standard error. Nobody is left to tell where that fails.
+// sayf writes a line to standard error. Where that fails there is no place left to report it.
 func (m *Main) sayf(format string, args ...any) { _, _ = fmt.Fprintf(m.Stderr, format+"\n", args...) }
 
 // codedError is an exit code with an error to show; nil: there is nothing more to say.
@@ -116,8 +116,8 @@ func (m *Main) root() *cobra.Command {
 	return root
 }
 
-// exactly is cobra's rule on the number of arguments, as an error of usage.
-func exactly(low, high int, names string) cobra.PositionalArgs {
+// arguments takes low to high arguments; names says what they are, for the error of usage.
+func arguments(low, high int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < low || len(args) > high {
 			return usageError(fmt.Errorf("%s takes %s: see `%s --help`", cmd.Name(), names, cmd.CommandPath()))

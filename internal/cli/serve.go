@@ -26,11 +26,10 @@ func (m *Main) devCommand() *cobra.Command {
 		Use: "dev", Short: "Try it out: a server in memory, or on the Redis that --redis names",
 		Long: "Try it out: a server that keeps its state in memory, or in the Redis or Valkey that --redis names.\n" +
 			"It serves the program's own deployments, or else the demo deployments.",
-		GroupID: "server", Args: exactly(0, 0, "no arguments"),
+		GroupID: "server", Args: arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return m.serve(cmd, &c, true) },
 	}
 	config.Register(cmd.Flags(), &c)
-	config.RegisterDemo(cmd.Flags(), &c)
 	return cmd
 }
 
@@ -40,11 +39,10 @@ func (m *Main) serveCommand() *cobra.Command {
 		Use: "serve", Short: "Serve on Redis or Valkey, for production",
 		Long: "Serve on Redis or Valkey, for production: " + config.EnvName("redis") + " or --redis says where it is.\n" +
 			"Every setting is a flag or, better for secrets, the variable in brackets; the flag wins.",
-		GroupID: "server", Args: exactly(0, 0, "no arguments"),
+		GroupID: "server", Args: arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return m.serve(cmd, &c, false) },
 	}
 	config.Register(cmd.Flags(), &c)
-	config.RegisterDemo(cmd.Flags(), &c)
 	return cmd
 }
 
@@ -58,9 +56,12 @@ func (m *Main) serve(cmd *cobra.Command, flags *config.Config, dev bool) error {
 	if err != nil {
 		return usageError(err)
 	}
-	deployments, err := m.deployments(c)
+	deployments, err := m.deployments(c, log)
 	if err != nil {
 		return err
+	}
+	if len(deployments) == 0 {
+		log.Warn("this program serves no deployment, so nothing can be submitted to it; --demo serves the demo deployments")
 	}
 	s, err := m.NewServer(c, deployments, log)
 	if _, ok := errors.AsType[*config.Problem](err); ok {
@@ -99,11 +100,15 @@ func (m *Main) logger(c config.Config) (*slog.Logger, error) {
 }
 
 // deployments are the program's own, and the demo where it is asked for.
-func (m *Main) deployments(c config.Config) ([]durable.Deployment, error) {
+func (m *Main) deployments(c config.Config, log *slog.Logger) ([]durable.Deployment, error) {
 	if !c.Demo {
 		return m.Deployments, nil
 	}
-	all, err := demo.Deployments(demo.Params{Revision: c.Revision, Exit: m.Exit})
+	exit := func(code int) {
+		log.Warn("the demo deployment crash ends this process, as it was asked to", "exit_code", code)
+		m.Exit(code)
+	}
+	all, err := demo.Deployments(demo.Params{Revision: c.Revision, Exit: exit})
 	if err != nil {
 		return nil, err
 	}

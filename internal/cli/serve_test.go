@@ -4,16 +4,19 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/windrow-run/windrow/api/durable"
+	"github.com/windrow-run/windrow/api/durabletest"
 	"github.com/windrow-run/windrow/internal/cli"
 	"github.com/windrow-run/windrow/internal/config"
 	"github.com/windrow-run/windrow/internal/redistest"
@@ -43,7 +46,7 @@ func TestServeRefusesSettings(t *testing.T) {
 		env  string // NAME=value
 		want []string
 	}{
-		"no Redis":          {"", "", []string{"WINDROW_REDIS_URL", "redis://localhost:6379/0", "windrow dev"}},
+		"no Redis":          {"", "", []string{"WINDROW_REDIS_URL", "redis://localhost:6379/0", "the command dev"}},
 		"empty Redis":       {"", "WINDROW_REDIS_URL=", []string{"WINDROW_REDIS_URL", "no Redis is named"}},
 		"wrong scheme":      {"", "WINDROW_REDIS_URL=http://:sesame@h", []string{"WINDROW_REDIS_URL", "redis://user:password@host:6379/0"}},
 		"unknown scheme":    {"--redis redis+tls://:sesame@h", "", []string{"--redis (WINDROW_REDIS_URL)", "scheme is none of redis, rediss"}},
@@ -56,12 +59,13 @@ func TestServeRefusesSettings(t *testing.T) {
 		"number":            {"--slots x", "", []string{"--slots", "integer"}},
 		"bytes":             {"--payload-bytes x", "", []string{"--payload-bytes", "64KB or 64KiB"}},
 		"switch":            {"--demo=x", "", []string{"--demo", "true or false"}},
-		"duration variable": {"", "WINDROW_LEASE=sesame", []string{"WINDROW_LEASE", "duration", "--lease"}},
-		"number variable":   {"", "WINDROW_SLOTS=sesame", []string{"WINDROW_SLOTS", "--slots"}},
-		"bytes variable":    {"", "WINDROW_PAYLOAD_BYTES=sesame", []string{"WINDROW_PAYLOAD_BYTES", "bytes", "--payload-bytes"}},
-		"switch variable":   {"", "WINDROW_DEMO=sesame", []string{"WINDROW_DEMO", "--demo"}},
+		"duration variable": {"", "WINDROW_LEASE=sesame", []string{"WINDROW_LEASE: want a duration such as 500ms, 30s, 1h or 7d", "--lease"}},
+		"number variable":   {"", "WINDROW_SLOTS=sesame", []string{"WINDROW_SLOTS: want a whole number", "--slots"}},
+		"bytes variable":    {"", "WINDROW_PAYLOAD_BYTES=sesame", []string{"WINDROW_PAYLOAD_BYTES: want an amount of bytes such as", "--payload-bytes"}},
+		"switch variable":   {"", "WINDROW_DEMO=sesame", []string{"WINDROW_DEMO: want true or false", "--demo"}},
 		"text variable":     {"--redis redis://h", "WINDROW_LOG_LEVEL=loud", []string{"--log-level (WINDROW_LOG_LEVEL)", "debug, info, warn or error"}},
-		"range":             {"--redis redis://h", "WINDROW_LEASE=1ms", []string{"--lease (WINDROW_LEASE)", "300ms and 1h"}},
+		"range":             {"--redis redis://h", "WINDROW_LEASE=1ms", []string{"--lease (WINDROW_LEASE)", "1ms is not between 300ms and 1h"}},
+		"slots":             {"--redis redis://h --slots -1", "", []string{"-1 is not between 0 and 10000"}},
 		"two at once":       {"--redis redis://h --addr 80 --partitions 33", "", []string{"--addr (WINDROW_ADDR)", "--partitions (WINDROW_PARTITIONS)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,6 +185,23 @@ type lines struct{ to chan string }
 func (l lines) Write(p []byte) (int, error) {
 	l.to <- string(p)
 	return len(p), nil
+}
+
+// A process that the demo ends says so: it would otherwise be gone without a trace.
+func TestCrashIsLogged(t *testing.T) {
+	t.Parallel()
+	p := &program{newServer: func(_ config.Config, all []durable.Deployment, _ *slog.Logger) (cli.Server, error) {
+		i := slices.IndexFunc(all, func(d durable.Deployment) bool { return d.Name() == "crash" })
+		e, err := durabletest.Submit(all[i], struct{}{})
+		if err != nil {
+			return nil, err
+		}
+		e.Run(t.Context())
+		return nil, errors.New("enough")
+	}}
+	if p.run(t.Context(), "dev"); !strings.Contains(p.err.String(), "crash ends this process") {
+		t.Errorf("stderr %q", &p.err)
+	}
 }
 
 // A Redis that is not there at the start is waited for: the log says so without the password, the server is alive and not ready,

@@ -20,7 +20,7 @@ func (m *Main) submitCommand() *cobra.Command {
 		Use: "submit DEPLOYMENT [JSON|-|@FILE]", Short: "Submit work and print its id",
 		Long: "Submit work and print its id. The input is JSON: given as it is, read from standard input (-), or from a file " +
 			"(@FILE); {} where there is none.",
-		Args: exactly(1, 2, "a deployment and an input"),
+		Args: arguments(1, 2, "a deployment and an input"),
 		RunE: func(cmd *cobra.Command, args []string) error { return m.submit(cmd, args, flags) },
 	}
 	cmd.Flags().StringVar(&flags.Key, "key", "", "idempotency key: the same input with the same key is submitted once")
@@ -32,6 +32,9 @@ func (m *Main) submitCommand() *cobra.Command {
 func (m *Main) submit(cmd *cobra.Command, args []string, flags submitFlags) error {
 	if flags.wait && flags.watch {
 		return usageError(errors.New("--wait and --watch don't go together"))
+	}
+	if err := checkKey(cmd); err != nil {
+		return err
 	}
 	input, err := m.document(args[1:])
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 func (m *Main) watchCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "watch ID", Short: "Follow an execution until it ends", Args: exactly(1, 1, "an id"),
+		Use: "watch ID", Short: "Follow an execution until it ends", Args: arguments(1, 1, "an id"),
 		Long: "Follow an execution until it ends. Its output and its result go to standard output, what happens to it to " +
 			"standard error. A lost connection is made again, and nothing is shown twice.\n\n" +
 			"Exit code: 0 completed, 3 failed, 4 canceled, 1 it could not be followed.",

@@ -20,7 +20,6 @@ func load(args []string, env map[string]string) (config.Config, error) {
 	c := config.Default()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	config.Register(fs, &c)
-	config.RegisterDemo(fs, &c)
 	if err := fs.Parse(args); err != nil {
 		return c, err
 	}

@@ -14,7 +14,7 @@ const EnvPrefix = "WINDROW_"
 // envAnnotation marks a flag as one that can also be set by the environment.
 const envAnnotation = "windrow_env"
 
-// EnvName is the variable of the setting with that name. That of redis is called as everybody calls it.
+// EnvName is the variable of the setting with that name. Redis has WINDROW_REDIS_URL, since that is what it holds.
 func EnvName(setting string) string {
 	if setting == "redis" {
 		setting = "redis-url"
@@ -31,16 +31,12 @@ func Register(fs *pflag.FlagSet, c *Config) {
 	registerHTTP(s, c)
 }
 
-// RegisterDemo adds the flag that serves the demo deployments; dev always does.
-func RegisterDemo(fs *pflag.FlagSet, c *Config) {
-	settings{fs}.flag(&c.Demo, "demo", "serve the demo deployments")
-}
-
 func registerPlace(s settings, c *Config) {
 	s.text(&c.Addr, "addr", "host:port to listen on; port 0 takes any free one")
 	s.secret(&c.Redis, "redis", "URL of Redis or Valkey: redis://, unix://, redis-sentinel://, redis+cluster://, rediss with TLS; as a variable it stays out of process lists")
 	s.text(&c.Prefix, "key-prefix", "what every key begins with")
 	s.number(&c.Partitions, "partitions", "hash slots that executions are spread over, 1 to 32; fixed when a namespace is created")
+	s.flag(&c.Demo, "demo", "serve the demo deployments")
 	s.text(&c.Revision, "revision", "revision of the demo deployments (empty: 1)")
 	s.text(&c.LogLevel, "log-level", "debug, info, warn or error")
 	s.text(&c.LogFormat, "log-format", "text, json, or auto: text on a terminal, JSON elsewhere")
@@ -149,8 +145,21 @@ func LoadEnv(fs *pflag.FlagSet, lookup func(string) (string, bool)) error {
 			return
 		}
 		if err := fs.Set(f.Name, value); err != nil {
-			failed = fmt.Errorf("%s can't be read as %s: see --%s in --help", names[0], f.Value.Type(), f.Name)
+			failed = fmt.Errorf("%s: want %s: see --%s in --help", names[0], wanted(f.Value.Type()), f.Name)
 		}
 	})
 	return failed
+}
+
+// wanted says how values of a flag's type are written.
+func wanted(flagType string) string {
+	switch flagType {
+	case "duration":
+		return durationForm
+	case "bytes":
+		return bytesForm
+	case "bool":
+		return "true or false"
+	}
+	return "a whole number" // texts and URLs can't be written wrongly
 }

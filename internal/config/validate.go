@@ -32,22 +32,22 @@ func (p *problems) add(setting, remedy, limit string, args ...any) {
 	*p = append(*p, &Problem{Setting: setting, Limit: fmt.Sprintf(limit, args...), Remedy: remedy})
 }
 
-func (p *problems) within(setting string, value, low, high int) {
+func (p *problems) number(setting string, value, low, high int) {
 	if value < low || value > high {
-		p.add(setting, "", "%d is not within %d and %d", value, low, high)
+		p.add(setting, "", "%d is not between %d and %d", value, low, high)
 	}
 }
 
 func (p *problems) span(setting string, value, low, high time.Duration) {
 	if value < low || value > high {
 		l, h, v := span(low), span(high), span(value)
-		p.add(setting, "", "%s is not within %s and %s", v.String(), l.String(), h.String())
+		p.add(setting, "", "%s is not between %s and %s", v.String(), l.String(), h.String())
 	}
 }
 
 func (p *problems) bytes(setting string, value, low, high Bytes) {
 	if value < low || value > high {
-		p.add(setting, "", "%s is not within %s and %s", value.String(), low.String(), high.String())
+		p.add(setting, "", "%s is not between %s and %s", value.String(), low.String(), high.String())
 	}
 }
 
@@ -70,7 +70,7 @@ func (c Config) RequireRedis() error {
 	}
 	return &Problem{Setting: "redis", Limit: "no Redis is named",
 		Remedy: "set " + EnvName("redis") + " to a URL such as redis://localhost:6379/0, " +
-			"or try `windrow dev`, which needs none"}
+			"or try the command dev, which needs none"}
 }
 
 func (c Config) checkPlace(p *problems) {
@@ -78,7 +78,7 @@ func (c Config) checkPlace(p *problems) {
 		p.add("addr", "write it as 127.0.0.1:8080, or :8080 for every interface", "%q is not host:port", c.Addr)
 	}
 	if c.Redis != "" && !validRedis(c.Redis) {
-		p.add("redis", "write it as redis://user:password@host:6379/0", "it is no URL of a Redis")
+		p.add("redis", "write it as redis://user:password@host:6379/0", "it is not the URL of a Redis")
 	}
 	if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`).MatchString(c.Prefix) {
 		p.add("key-prefix", "", "it must have 1 to 64 bytes: a letter, then letters, digits, '_', '.' or '-'")
@@ -88,7 +88,7 @@ func (c Config) checkPlace(p *problems) {
 	}
 }
 
-// validRedis is a first look; the store knows the rest. What is wrong is never quoted, since it may hold a password.
+// validRedis looks at the scheme; the store checks the rest. A wrong URL is never quoted, since it may hold a password.
 func validRedis(s Secret) bool {
 	scheme, rest, ok := strings.Cut(s.Reveal(), "://")
 	return ok && rest != "" && (scheme == "unix" || strings.HasPrefix(scheme, "redis"))
@@ -128,15 +128,15 @@ func (c Config) checkTimes(p *problems) {
 }
 
 func (c Config) checkCounts(p *problems) {
-	p.within("partitions", c.Partitions, 1, 32)
-	p.within("slots", c.Slots, 1, 10_000)
-	p.within("max-nonterminal", c.MaxNonterminal, 0, 1_000_000_000)
-	p.within("json-depth", c.JSONDepth, 1, 10_000)
-	p.within("progress-events", c.ProgressEvents, 1, 10_000)
-	p.within("history-chunks", c.HistoryChunks, 1, 1_000_000)
-	p.within("retries", c.Retries, 0, 1_000_000)
-	p.within("lost-leases", c.LostLeases, 1, 1_000_000)
-	p.within("claims", c.Claims, 1, 1_000_000)
+	p.number("partitions", c.Partitions, 1, 32)
+	p.number("slots", c.Slots, 0, 10_000) // 0 has been replaced, but may be asked for
+	p.number("max-nonterminal", c.MaxNonterminal, 0, 1_000_000_000)
+	p.number("json-depth", c.JSONDepth, 1, 10_000)
+	p.number("progress-events", c.ProgressEvents, 1, 10_000)
+	p.number("history-chunks", c.HistoryChunks, 1, 1_000_000)
+	p.number("retries", c.Retries, 0, 1_000_000)
+	p.number("lost-leases", c.LostLeases, 1, 1_000_000)
+	p.number("claims", c.Claims, 1, 1_000_000)
 }
 
 func (c Config) checkSizes(p *problems) {

@@ -1,12 +1,19 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
+)
+
+// How values are written, for errors.
+const (
+	bytesForm    = "an amount of bytes such as 64000, 64KB or 64KiB"
+	durationForm = "a duration such as 500ms, 30s, 1h or 7d"
 )
 
 // Bytes is an amount of bytes. As a flag it is a number, or one with a unit: 64KB is 64,000, 64KiB is 65,536.
@@ -43,7 +50,7 @@ func (b *Bytes) Set(text string) error {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 0 || n > (1<<50)/factor {
-		return fmt.Errorf("want an amount of bytes such as 64000, 64KB or 64KiB")
+		return errors.New("want " + bytesForm)
 	}
 	*b = Bytes(n * factor)
 	return nil
@@ -78,14 +85,14 @@ func (s *span) Set(text string) error {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseInt(days, 10, 16)
 		if err != nil {
-			return fmt.Errorf("want a duration such as 500ms, 30s, 1h or 7d")
+			return errors.New("want " + durationForm)
 		}
 		*s = span(time.Duration(n) * day)
 		return nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return fmt.Errorf("want a duration such as 500ms, 30s, 1h or 7d")
+		return errors.New("want " + durationForm)
 	}
 	*s = span(d)
 	return nil

@@ -12,17 +12,17 @@ import (
 
 // answer sends a whole answer. It says how long the answer is, so that HEAD tells what GET does.
 func (a *api) answer(w http.ResponseWriter, status int, mediaType string, body []byte) {
-	a.hurryReader(w)
+	a.writeDeadline(w)
 	header := w.Header()
 	header.Set("Content-Type", mediaType)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client has gone, and nobody else wants to know
+	_, _ = w.Write(body) // fails only where the client has gone
 }
 
-// hurryReader gives a client until the timeout to take its answer, which it would otherwise hold for as long as it likes.
-// The server lifts the deadline once the answer is out.
-func (a *api) hurryReader(w http.ResponseWriter) {
+// writeDeadline gives a client until the timeout to take its answer; without one it could hold the connection for ever. The
+// server lifts the deadline once the answer is sent.
+func (a *api) writeDeadline(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(a.BodyTimeout)) // a recorder in tests has none
 }
 
@@ -50,7 +50,7 @@ func markReplay(w http.ResponseWriter, replayed bool) {
 
 func encode(v any) []byte {
 	data, err := contract.Encode(v)
-	if err != nil { // texts and numbers have no way to fail
+	if err != nil { // texts and numbers can always be encoded
 		panic(err)
 	}
 	return data

@@ -69,8 +69,7 @@ func New(p Params) (http.Handler, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
-	// The limit of depth is for what a client nests in its input; the body around it is one level more.
-	a := &api{Params: p, limits: bodyLimits{bytes: p.BodyBytes, depth: p.JSONDepth + 1}}
+	a := &api{Params: p, limits: bodyLimits{bytes: p.BodyBytes, depth: p.JSONDepth}}
 	router := newRouter(routerParams{
 		log: p.Logger, observe: p.Metrics.HTTPRequest, headerBytes: p.HeaderBytes, bodyTimeout: p.BodyTimeout,
 	})

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -17,7 +18,7 @@ import (
 // bodyLimits bounds what is read of a request.
 type bodyLimits struct {
 	bytes int64 // of the body as it arrives
-	depth int   // of objects and arrays in the body
+	depth int   // of objects and arrays in a member of the body
 }
 
 // readBody returns the body of a request as compact strict JSON, or nil where the request has none. It reads no more than
@@ -39,17 +40,17 @@ func readBody(w http.ResponseWriter, r *http.Request, limits bodyLimits) ([]byte
 	if len(raw) == 0 {
 		return nil, nil // a chunked body without a chunk
 	}
-	body, err := strictjson.Compact(raw, strictjson.Limits{Depth: limits.depth})
+	body, err := strictjson.Compact(raw, strictjson.Limits{Depth: limits.depth + 1}) // the body around its members is one level more
 	if err != nil {
-		return nil, jsonProblem(err)
+		return nil, limits.jsonProblem(err)
 	}
 	return body, nil
 }
 
-// hurried gives a body until the timeout to arrive, also where nobody reads it: the server reads on after an early answer,
-// and a client that never sends what it has announced would hold its connection for good. With the end of the body the
-// server lifts the deadline, so that it does not hurry what comes after.
-func hurried(timeout time.Duration) func(http.Handler) http.Handler {
+// bodyDeadline gives a body until the timeout to arrive, also where no handler reads it: the server reads on after an early
+// answer, and a client that never sends what it has announced would hold its connection for good. The server lifts the
+// deadline at the end of the body, so that it does not apply to what comes after.
+func bodyDeadline(timeout time.Duration) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.ContentLength != 0 {
@@ -89,6 +90,16 @@ func checkMediaType(header http.Header) *problem.Problem {
 		return problem.New(contract.ProblemCodeUnsupportedMediaType, "The body must be in UTF-8.")
 	}
 	return nil
+}
+
+// jsonProblem adds the limit to the problem of a body that is nested too deeply.
+func (l bodyLimits) jsonProblem(err error) *problem.Problem {
+	p := jsonProblem(err)
+	if strict, ok := errors.AsType[*strictjson.Error](err); ok && strict.Code == strictjson.CodeTooDeep {
+		p.Detail = fmt.Sprintf("At most %d objects and arrays may be nested.", l.depth)
+		return p.WithLimit(int64(l.depth))
+	}
+	return p
 }
 
 // jsonProblem says which rule of strict JSON a body breaks, and where.

@@ -13,11 +13,11 @@ import (
 	"github.com/windrow-run/windrow/api/contract"
 )
 
-// bodyServer answers with a body of at most 20 bytes and depth 2 as it was read, or with the problem.
+// bodyServer answers with a body of at most 20 bytes and depth 2, of which 1 is for members, as it was read, or with the problem.
 func bodyServer(t *testing.T, timeout time.Duration) *httptest.Server {
 	t.Helper()
-	server := httptest.NewServer(hurried(timeout)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, refused := readBody(w, r, bodyLimits{bytes: 20, depth: 2})
+	server := httptest.NewServer(bodyDeadline(timeout)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, refused := readBody(w, r, bodyLimits{bytes: 20, depth: 1})
 		if refused != nil {
 			refused.Write(w)
 			return
@@ -102,7 +102,7 @@ func TestReadBodyRefuses(t *testing.T) {
 		"not JSON":           {strings.NewReader(`{"a":nope}`), jsonType("application/json"), 400, []string{"invalid_json", "not_json", `"pointer":"/a"`, `"offset":6`}},
 		"duplicate":          {strings.NewReader(`{"a":1,"a":2}`), jsonType("application/json"), 400, []string{"duplicate_key", `"pointer":"/a"`, `"offset":7`}},
 		"trailing":           {strings.NewReader(`1 2`), jsonType("application/json"), 400, []string{"trailing_data", `"offset":2`}},
-		"too deep":           {strings.NewReader(`[[[]]]`), jsonType("application/json"), 400, []string{"too_deep", `"pointer":"/0/0"`}},
+		"too deep":           {strings.NewReader(`[[[]]]`), jsonType("application/json"), 400, []string{"too_deep", `"pointer":"/0/0"`, `"limit":1,`, "At most 1 objects"}},
 		"NUL":                {strings.NewReader("[\x00]"), jsonType("application/json"), 400, []string{"nul_byte", `"offset":1`}},
 		"invalid UTF-8":      {strings.NewReader("\"\xff\""), jsonType("application/json"), 400, []string{"invalid_utf8"}},
 		"lone surrogate":     {strings.NewReader(`"\ud800"`), jsonType("application/json"), 400, []string{"lone_surrogate"}},
@@ -159,8 +159,8 @@ func TestReadBodySlowly(t *testing.T) {
 func TestDeadlineIsLifted(t *testing.T) {
 	t.Parallel()
 	const timeout = 50 * time.Millisecond
-	server := httptest.NewServer(hurried(timeout)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, refused := readBody(w, r, bodyLimits{bytes: 20, depth: 2}); refused != nil {
+	server := httptest.NewServer(bodyDeadline(timeout)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, refused := readBody(w, r, bodyLimits{bytes: 20, depth: 1}); refused != nil {
 			refused.Write(w)
 			return
 		}
@@ -182,7 +182,7 @@ func TestReadBodyCutOff(t *testing.T) {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodPost, "/", io.MultiReader(strings.NewReader("[1,"), brokenReader{}))
 	r.Header.Set("Content-Type", "application/json")
-	_, refused := readBody(w, r, bodyLimits{bytes: 20, depth: 2})
+	_, refused := readBody(w, r, bodyLimits{bytes: 20, depth: 1})
 	if refused == nil || refused.Code != contract.ProblemCodeInvalidRequest {
 		t.Errorf("refused with %+v", refused)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/windrow-run/windrow/internal/store"
 )
 
-// everyone is whose executions a request may see while there are no owners: an id is what lets its bearer in.
+// everyone is whose executions a request may see while there are no owners: whoever knows an id may see its execution.
 func everyone() store.Scope { return store.Scope{All: true} }
 
 // SubmitExecution implements [route.ServerInterface].

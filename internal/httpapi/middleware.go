@@ -46,8 +46,8 @@ func plain(name string) bool {
 	return true
 }
 
-// observed logs each request and tells the observer. The log has the pattern of the route and not the path, since an
-// execution's id lets whoever reads it in. Probes and scrapes are logged for debugging only.
+// observed logs each request and tells the observer. The log has the pattern of the route and not the path, since
+// whoever knows an id may see its execution. Probes and scrapes are logged for debugging only.
 func observed(log *slog.Logger, observe observer) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

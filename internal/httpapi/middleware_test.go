@@ -224,7 +224,8 @@ func TestRoutesThatAreNotThere(t *testing.T) {
 	}
 	for target, test := range tests {
 		w := send(handler, test[0], target)
-		if p := problemOf(t, w); w.Code != 405 || p.Code != contract.ProblemCodeMethodNotAllowed || w.Header().Get("Allow") != test[1] {
+		if p := problemOf(t, w); w.Code != 405 || p.Code != contract.ProblemCodeMethodNotAllowed || w.Header().Get("Allow") != test[1] ||
+			p.Detail != "This path takes "+test[1]+"." {
 			t.Errorf("%s %s: %d, Allow %q, %s", test[0], target, w.Code, w.Header().Get("Allow"), w.Body)
 		}
 	}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/windrow-run/windrow/api/contract"
@@ -26,7 +27,7 @@ func (a *api) GetReadiness(w http.ResponseWriter, r *http.Request) {
 
 // GetMetrics implements [route.ServerInterface].
 func (a *api) GetMetrics(w http.ResponseWriter, r *http.Request) {
-	a.hurryReader(w)
+	a.writeDeadline(w)
 	a.Scrape.ServeHTTP(w, r)
 }
 
@@ -71,11 +72,14 @@ func reasonsOf(h runtime.Health) []string {
 		reasons = append(reasons, "The process shuts down and takes no more work.")
 	}
 	if h.Store.Status != runtime.StoreOK {
-		reasons = append(reasons, fmt.Sprintf("The store has not answered as it should since %s (%s).",
-			h.Store.Since.UTC().Format(time.RFC3339), h.Store.Code))
+		reasons = append(reasons, fmt.Sprintf("The store does not answer as it should (%s); first noticed at %s.",
+			h.Store.Code, h.Store.Since.UTC().Format(time.RFC3339)))
 	}
 	if h.Store.Malformed > 0 {
 		reasons = append(reasons, fmt.Sprintf("%d stored executions can't be read and are listed for repair.", h.Store.Malformed))
+	}
+	if !h.Draining && !slices.ContainsFunc(h.Loops, begun) {
+		return append(reasons, "The process has not begun its work: it waits for the store, or was not started.")
 	}
 	for _, l := range h.Loops {
 		if !l.Running && !h.Draining {
@@ -86,6 +90,9 @@ func reasonsOf(h runtime.Health) []string {
 	}
 	return reasons
 }
+
+// begun reports whether a loop runs, or has run before.
+func begun(l runtime.LoopHealth) bool { return l.Running || l.Restarts > 0 }
 
 func (a *api) storeStatus(s runtime.StoreHealth) contract.StoreStatus {
 	out := contract.StoreStatus{Kind: a.StoreKind, State: contract.StateOk}

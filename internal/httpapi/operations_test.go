@@ -132,7 +132,7 @@ func successes() []provoked {
 		{"streamExecution", 200, "", nil, func(r *rig) reply { return r.call("GET", r.submit("echo", "1")+"/stream", "") }},
 		{"streamExecution", 204, "", nil, func(r *rig) reply {
 			path := r.submit("echo", "1")
-			end, _ := r.follow(path, "")
+			end, _ := r.follow(path, "completed")
 			return r.call("GET", path+"/stream", "", "Last-Event-ID: "+end)
 		}},
 		{"getStatus", 200, "", nil, func(r *rig) reply { return r.call("GET", "/status", "") }},
@@ -387,7 +387,7 @@ func TestHead(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	path := r.submit("echo", "1")
-	end, _ := r.follow(path, "")
+	end, _ := r.follow(path, "completed")
 	for _, target := range []string{path, "/livez", "/openapi.yaml", "/nowhere", possible, path + "/stream?cursor=x",
 		path + "/stream?cursor=" + end} {
 		get, head := r.call("GET", target, ""), r.call("HEAD", target, "")
@@ -423,7 +423,7 @@ func TestStatus(t *testing.T) {
 	r.submit("echo", "1")
 	a := r.call("GET", "/status", "")
 	want := []string{`"version":"1.2.3"`, `"kind":"memory"`, `"state":"ok"`, `"error":null`, `"status":"degraded"`,
-		`The claimer is down and about to be started again.`,
+		`"reasons":["The process has not begun its work: it waits for the store, or was not started."]`,
 		`{"accepting":false,"active_executions":0,"counts":{"lease_expiry":0,"nonterminal":1,"revision_delayed":0,"revision_nonterminal":1,"revision_runnable":1},"draining":0,"error_streak":0,"name":"echo","revision":"1",`}
 	r.has(a, want...)
 }
@@ -434,7 +434,7 @@ func TestStatusWithoutStore(t *testing.T) {
 	r.running()
 	r.store.Cut()
 	r.has(r.call("GET", "/status", ""), `"status":"degraded"`, `"state":"degraded"`, `"error":"store_unavailable"`, `"counts":null`,
-		`The store has not answered as it should since `)
+		`The store does not answer as it should (store_unavailable); first noticed at 20`)
 }
 
 func TestStatusWhileDraining(t *testing.T) {

@@ -27,7 +27,7 @@ type routerParams struct {
 // that guard it, and every error a problem document.
 func newRouter(p routerParams) *chi.Mux {
 	router := chi.NewRouter()
-	router.Use(named, observed(p.log, p.observe), recovered(p.log), guarded, hurried(p.bodyTimeout), bounded(p.headerBytes),
+	router.Use(named, observed(p.log, p.observe), recovered(p.log), guarded, bodyDeadline(p.bodyTimeout), bounded(p.headerBytes),
 		middleware.GetHead)
 	router.NotFound(noSuchRoute)
 	router.MethodNotAllowed(methodNotAllowed(router))
@@ -58,7 +58,7 @@ func methodNotAllowed(routes chi.Routes) http.HandlerFunc {
 		}
 		list := strings.Join(allowed, ", ")
 		w.Header().Set("Allow", list)
-		problem.New(contract.ProblemCodeMethodNotAllowed, "The path has %s.", list).Write(w)
+		problem.New(contract.ProblemCodeMethodNotAllowed, "This path takes %s.", list).Write(w)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/windrow-run/windrow/internal/store"
 )
 
-// gate is a store that can't be used before what it stands on was checked: a server that listens while Redis is still away must
-// not write to a namespace that may turn out to be another's. Until it is open every call fails with CodeUnavailable and
+// gate keeps a store from being used before it was checked: a server that listens while Redis is still away must not write to
+// a namespace that may turn out to be another's. Until it is open every call fails with CodeUnavailable and
 // [store.ErrNotSent].
 type gate struct {
 	to   store.Store
@@ -102,7 +102,7 @@ type opener interface {
 
 const (
 	openPause  = time.Second // between two tries to open the store
-	openLogged = 30          // each so manieth try is logged, and the first
+	openLogged = 30          // the first try is logged, and then one of that many
 )
 
 // openStore opens the gate once the store is there, and waits for one that does not answer. One that answers but can't be used
@@ -111,12 +111,14 @@ func (a *App) openStore(ctx context.Context) error {
 	for tries := 1; ; tries++ {
 		err := a.tryStore(ctx)
 		if err == nil {
+			a.Metrics.SetStoreErrorStreak(0)
 			a.store.open.Store(true)
 			return nil
 		}
 		if !execution.Is(err, execution.CodeUnavailable) {
 			return err
 		}
+		a.Metrics.SetStoreErrorStreak(tries)
 		if tries%openLogged == 1 {
 			a.Logger.Warn("the store can't be used yet; trying again", "every", openPause.String(), "tries", tries, "error", err)
 		}

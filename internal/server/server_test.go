@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -106,14 +107,20 @@ func (r *rig) call(t *testing.T, method, path string) (int, string) {
 	return resp.StatusCode, string(answer)
 }
 
-// ready waits until the server says that it is, asking again and again.
+// ready waits until the server says that it is.
 func (r *rig) ready(t *testing.T) {
+	t.Helper()
+	r.until(t, "/readyz", `"status":"ok"`)
+}
+
+// until asks a path again and again until the answer matches.
+func (r *rig) until(t *testing.T, path, pattern string) {
 	t.Helper()
 	<-r.app.Listening()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for range tick.C {
-		if status, _ := r.call(t, "GET", "/readyz"); status == http.StatusOK {
+		if _, body := r.call(t, "GET", path); regexp.MustCompile(pattern).MatchString(body) {
 			return
 		}
 	}
@@ -202,8 +209,10 @@ func TestStoreAnswersLate(t *testing.T) {
 			t.Errorf("%s was called %d times before the store was checked", method, n)
 		}
 	}
+	r.until(t, "/metrics", `(?m)^windrow_store_error_streak [1-9]`)
 	there.Store(true)
 	r.ready(t)
+	r.until(t, "/metrics", `(?m)^windrow_store_error_streak 0$`)
 	r.stop()
 	if err := <-r.done; err != nil {
 		t.Error(err)

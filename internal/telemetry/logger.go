@@ -35,10 +35,18 @@ func NewLogger(w io.Writer, level slog.Leveler, format string) (*slog.Logger, er
 		noColor := !terminal || os.Getenv("NO_COLOR") != ""
 		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: timeLayout, NoColor: noColor})), nil
 	case FormatJSON:
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})), nil
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: withUnits})), nil
 	default:
 		return nil, fmt.Errorf("log format %q: want %s, %s or %s", format, FormatAuto, FormatText, FormatJSON)
 	}
+}
+
+// withUnits writes durations as text does, such as 1.5s: the number of nanoseconds that JSON has for them tells nobody what it is.
+func withUnits(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 func isTerminal(w io.Writer) bool {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 )
 
 // logLine writes a record below the level and one at it, and returns what came out.
@@ -17,7 +18,7 @@ func logLine(t *testing.T, format string) string {
 		t.Fatalf("new logger: %v", err)
 	}
 	logger.Debug("hidden")
-	logger.Info("claimed", "deployment", "echo")
+	logger.Info("claimed", "deployment", "echo", "after", 1500*time.Microsecond)
 	return out.String()
 }
 
@@ -27,11 +28,11 @@ func TestLoggerJSON(t *testing.T) {
 	for _, format := range []string{FormatAuto, FormatJSON} {
 		t.Run(format, func(t *testing.T) {
 			t.Parallel()
-			var record struct{ Level, Msg, Deployment string }
+			var record struct{ Level, Msg, Deployment, After string }
 			if err := json.Unmarshal([]byte(logLine(t, format)), &record); err != nil {
 				t.Fatalf("decode: %v", err)
 			}
-			if record.Level != "INFO" || record.Msg != "claimed" || record.Deployment != "echo" {
+			if record.Level != "INFO" || record.Msg != "claimed" || record.Deployment != "echo" || record.After != "1.5ms" {
 				t.Errorf("record %+v", record)
 			}
 		})
@@ -42,7 +43,7 @@ func TestLoggerJSON(t *testing.T) {
 func TestLoggerText(t *testing.T) {
 	t.Parallel()
 	got := logLine(t, FormatText)
-	if !strings.HasSuffix(got, " INF claimed deployment=echo\n") || strings.Contains(got, "\x1b") || strings.Contains(got, "hidden") {
+	if !strings.HasSuffix(got, " INF claimed deployment=echo after=1.5ms\n") || strings.Contains(got, "\x1b") || strings.Contains(got, "hidden") {
 		t.Errorf("line %q", got)
 	}
 }

@@ -53,7 +53,7 @@ func (p *Problem) Write(w http.ResponseWriter) {
 		document.Instance = "urn:windrow:request:" + id
 	}
 	body, err := contract.Encode(document)
-	if err != nil { // texts and numbers have no way to fail
+	if err != nil { // texts and numbers can always be encoded
 		panic(fmt.Sprintf("problem: %v", err))
 	}
 	header := w.Header()
@@ -66,7 +66,7 @@ func (p *Problem) Write(w http.ResponseWriter) {
 		header.Set("Accept-Post", "application/json")
 	}
 	w.WriteHeader(document.Status)
-	_, _ = w.Write(body) // the client has gone, and nobody else wants to know
+	_, _ = w.Write(body) // fails only where the client has gone
 }
 
 // about returns what a code stands for. A code that is not of the contract is the server's own fault.
