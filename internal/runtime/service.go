@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/handler"
@@ -21,7 +22,8 @@ type SubmitRequest struct {
 // Submit admits work to a deployment of this process, in one exchange where nothing is wrong with it. What a key is bound to
 // wins over everything else: the same request is answered the same also after the deployment, its schema, or a limit has
 // changed. Errors: CodeUnknownDeployment, CodeTooLarge, CodeInvalidInput with violations, CodeDraining, CodeKeyReused,
-// CodeCapacity; CodeUnconfirmed where the store did not answer, also not when it was asked again.
+// CodeCapacity; CodeUnavailable where the store could not be asked or refused, CodeUnconfirmed where it did not answer, also
+// not when it was asked again.
 func (r *Runtime) Submit(ctx context.Context, req SubmitRequest) (store.Submitted, error) {
 	d := r.registry.find(req.Deployment)
 	key := store.Key{Owner: req.Owner, Deployment: req.Deployment, Value: req.Key, Fingerprint: sha256.Sum256(req.Body)}
@@ -30,13 +32,10 @@ func (r *Runtime) Submit(ctx context.Context, req SubmitRequest) (store.Submitte
 	}
 	s := store.Submission{Key: key, MaxNonterminal: d.maxNonterminal, Submit: execution.Submit{
 		ID: r.Store.NewID(key), Deployment: d.Name, Revision: d.Revision, Owner: req.Owner, Budgets: d.budgets, Input: req.Input}}
-	out, err := r.admit(ctx, s)
-	if execution.Is(err, execution.CodeUnavailable) && ctx.Err() == nil {
-		out, err = r.admit(ctx, s) // the same id: what was applied is replayed
-		out.Replayed = out.Replayed && req.Key != ""
-	}
+	out, err := twice(ctx, func() (store.Submitted, error) { return r.admit(ctx, s) }) // the same id: what was applied is replayed
+	out.Replayed = out.Replayed && req.Key != ""
 	r.submitted(d, out, err)
-	return out, unconfirmed(err)
+	return out, err
 }
 
 func (r *Runtime) admissible(d *deployment, req SubmitRequest) error {
@@ -95,9 +94,24 @@ func (r *Runtime) submitted(d *deployment, out store.Submitted, err error) {
 	r.wakeFor(out.Record.Control)
 }
 
-// unconfirmed says of a change whose exchange failed that it may have been made.
+// twice asks for a change, and once more where the store did not answer: asking again must change nothing where it was carried
+// out. An error of CodeUnavailable says that it was not, for certain; one of CodeUnconfirmed that it may have been.
+func twice[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+	out, err := ask()
+	if !execution.Is(err, execution.CodeUnavailable) || ctx.Err() != nil {
+		return out, unconfirmed(err)
+	}
+	first := unconfirmed(err)
+	if out, err = ask(); execution.Is(err, execution.CodeUnavailable) && execution.Is(first, execution.CodeUnconfirmed) {
+		return out, first
+	}
+	return out, unconfirmed(err)
+}
+
+// unconfirmed says of a change whose exchange failed that it may have been made, unless it is known not to have been.
 func unconfirmed(err error) error {
-	if !execution.Is(err, execution.CodeUnavailable) {
+	var e *execution.Error
+	if !errors.As(err, &e) || e.Code != execution.CodeUnavailable || e.Unchanged {
 		return err
 	}
 	return &execution.Error{Code: execution.CodeUnconfirmed, Err: err,
@@ -121,14 +135,11 @@ func (r *Runtime) SawWait(record store.Record) { r.waits.saw(record) }
 // Cancel asks for an execution to stop, and ends the context of its handler at once where it runs in this process. Errors are
 // those of store.Store.Cancel, with CodeUnconfirmed where the store did not answer, also not when it was asked again.
 func (r *Runtime) Cancel(ctx context.Context, id string, scope store.Scope, reason string) (store.Record, error) {
-	record, err := r.cancelOnce(ctx, id, scope, reason)
-	if execution.Is(err, execution.CodeUnavailable) && ctx.Err() == nil {
-		record, err = r.cancelOnce(ctx, id, scope, reason)
-	}
+	record, err := twice(ctx, func() (store.Record, error) { return r.cancelOnce(ctx, id, scope, reason) })
 	if err == nil && record.Control.Status == execution.Running {
 		r.registry.stop(id, handler.ErrCanceled)
 	}
-	return record, unconfirmed(err)
+	return record, err
 }
 
 func (r *Runtime) cancelOnce(ctx context.Context, id string, scope store.Scope, reason string) (store.Record, error) {
@@ -162,7 +173,7 @@ func (r *Runtime) Resume(ctx context.Context, req ResumeRequest) (store.Resumed,
 	for range resumeTries {
 		out, err := r.answer(ctx, ask)
 		if err != nil {
-			return store.Resumed{}, unconfirmed(err)
+			return store.Resumed{}, err
 		}
 		if !out.Unchecked {
 			r.wakeFor(out.Record.Control)
@@ -182,11 +193,12 @@ func (r *Runtime) Resume(ctx context.Context, req ResumeRequest) (store.Resumed,
 }
 
 func (r *Runtime) answer(ctx context.Context, ask store.ResumeRequest) (store.Resumed, error) {
-	out, err := r.answerOnce(ctx, ask)
-	if execution.Is(err, execution.CodeUnavailable) && ask.Key != "" && ctx.Err() == nil {
-		out, err = r.answerOnce(ctx, ask)
+	once := func() (store.Resumed, error) { return r.answerOnce(ctx, ask) }
+	if ask.Key != "" {
+		return twice(ctx, once)
 	}
-	return out, err
+	out, err := once()
+	return out, unconfirmed(err)
 }
 
 func (r *Runtime) answerOnce(ctx context.Context, ask store.ResumeRequest) (store.Resumed, error) {

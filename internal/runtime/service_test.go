@@ -229,6 +229,39 @@ func TestSubmitReplyLost(t *testing.T) {
 	})
 }
 
+// A client learns whether what the store did not take may have been carried out: not where each try was refused.
+func TestRefusedForNow(t *testing.T) {
+	inBubble(t, func(k *kit) {
+		k.start(k.params(deploy(untilStopped(make(chan error, 1)))))
+		id := k.submit()
+		requests := map[string]func() error{
+			"submit": func() error {
+				_, err := k.rt.Submit(k.Context(), SubmitRequest{Deployment: "d", Input: []byte(`1`)})
+				return err
+			},
+			"cancel": func() error {
+				_, err := k.rt.Cancel(k.Context(), id, everyone, "")
+				return err
+			},
+			"resume": func() error {
+				_, err := k.rt.Resume(k.Context(), ResumeRequest{ID: id, Scope: everyone, Key: "key", Input: []byte(`1`)})
+				return err
+			},
+		}
+		for op, ask := range requests {
+			k.store.next(op, refusedForNow, refusedForNow)
+			k.code(ask(), execution.CodeUnavailable)
+			k.store.next(op, hung, refusedForNow)
+			k.code(ask(), execution.CodeUnconfirmed)
+			k.store.next(op, refusedForNow, hung)
+			k.code(ask(), execution.CodeUnconfirmed)
+		}
+		k.store.next("resume", refusedForNow)
+		_, err := k.rt.Resume(k.Context(), ResumeRequest{ID: id, Scope: everyone, Input: []byte(`1`)})
+		k.code(err, execution.CodeUnavailable)
+	})
+}
+
 // The admission ceiling is that of the deployment.
 func TestCapacity(t *testing.T) {
 	inBubble(t, func(k *kit) {

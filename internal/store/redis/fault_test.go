@@ -1,6 +1,7 @@
 package redis_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -277,8 +278,9 @@ func TestOutOfMemory(t *testing.T) {
 	sub := k.submission()
 	_, err := k.store.Submit(t.Context(), sub)
 	k.refused(err, execution.CodeUnavailable)
-	if e := err.Error(); !strings.Contains(e, "the store has no room") {
-		t.Errorf("error is %q", e)
+	var e *execution.Error
+	if !errors.As(err, &e) || e.Message != "the store has no room" || !e.Unchanged {
+		t.Errorf("error is %+v", e)
 	}
 	if n := server.Client().Exists(t.Context(), k.key("c:"+sub.ID), k.key("i:"+sub.ID)).Val(); n != 0 {
 		t.Errorf("%d keys were written", n)
