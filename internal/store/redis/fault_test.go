@@ -49,7 +49,7 @@ func (k *kit) wreck(name string) {
 // Indexes of the wrong type give way: no transition fails for them, and each finds its work again.
 func TestWreckedIndexes(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"ready:story@r1", "delayed:story@r1", "leases", "waits", "retention", "served", "batch:w1"} {
+	for _, name := range []string{"ready:story@r1", "delayed:story@r1", "leases", "running", "waits", "retention", "served", "batch:w1"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newKit(t)
