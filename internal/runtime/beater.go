@@ -35,6 +35,7 @@ func (b *beater) Run(ctx context.Context) error {
 	for {
 		if at := b.next(); at.IsZero() {
 			timer.Stop()
+			b.loop.rests()
 		} else {
 			timer.Reset(max(time.Until(at), 0))
 		}
