@@ -42,6 +42,7 @@ type Error struct {
 	Message    string
 	Violations []Violation
 	Limit      int64 // the limit that was hit, where there is one
+	Unchanged  bool  // with CodeUnavailable: for certain, nothing was carried out
 	Err        error
 }
 

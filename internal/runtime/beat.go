@@ -31,16 +31,17 @@ func (s *session) beatAt(flushAt time.Time) time.Time {
 	return at
 }
 
-// beat is what the session sends along with a batch that leaves now. Its lease is renewed where half of the time to the next
-// renewal has passed, so that renewals of different sessions, and flushes, come to share exchanges.
-func (s *session) beat(now time.Time) (store.Beat, bool) {
+// beat is what the session sends along with a batch that leaves now, with chunks of at most room bytes. Its lease is renewed
+// where half of the time to the next renewal has passed, so that renewals of different sessions, and flushes, come to share
+// exchanges.
+func (s *session) beat(now time.Time, room int) (store.Beat, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || now.Before(s.retryAt) {
 		return store.Beat{}, false
 	}
 	b := store.Beat{ID: s.claimed.Control.ID, Ownership: s.owner}
-	b.Chunks, b.Repeat = s.chunks.take(s.claimed.Control.Attempt)
+	b.Chunks, b.Repeat = s.chunks.take(s.claimed.Control.Attempt, room)
 	if !now.Before(s.confirmed.Add(s.d.heartbeat / 2)) {
 		b.Lease = s.d.lease
 	}

@@ -2,11 +2,16 @@ package runtime
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/store"
 )
+
+// flushBytes bounds the chunks of one exchange. Renewals travel along: an exchange that takes too long to arrive costs every
+// session of the process its claim. What does not fit waits in its session's buffer, which drops the oldest.
+const flushBytes = 2_000_000
 
 // beater carries renewals and chunks of all sessions of the process to the store, together, in one exchange. The first chunk
 // after silence leaves at once; then flushes keep an interval. It is the only sender of beats, so the chunks of an attempt
@@ -30,6 +35,7 @@ func (b *beater) Run(ctx context.Context) error {
 	for {
 		if at := b.next(); at.IsZero() {
 			timer.Stop()
+			b.loop.rests()
 		} else {
 			timer.Reset(max(time.Until(at), 0))
 		}
@@ -85,15 +91,19 @@ func (b *beater) step() {
 	}
 }
 
+// collect gathers the renewals of all sessions, and chunks up to flushBytes, but of one session at least. Sessions come in no
+// particular order, so that each one's chunks find room in time.
 func (b *beater) collect(now time.Time) (sessions []*session, beats []store.Beat, timeout time.Duration) {
 	timeout = b.settings.ExchangeTimeout
+	room := math.MaxInt
 	for _, s := range b.registry.all() {
-		beat, wanted := s.beat(now)
+		beat, wanted := s.beat(now, room)
 		if !wanted {
 			continue
 		}
 		if beat.Chunks != nil {
 			b.flushed = now
+			room = min(room, flushBytes) - beat.Chunks.Size()
 		}
 		sessions, beats = append(sessions, s), append(beats, beat)
 		timeout = min(timeout, s.d.exchange)

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/handler"
+	"github.com/windrow-run/windrow/internal/store"
 )
 
 // streams n chunks, numbered from 0, with a pause after each.
@@ -233,6 +235,54 @@ func TestRenewalsTravelTogether(t *testing.T) {
 		k.pass(time.Minute)
 		if n := k.store.count("beat") - before; n > 8 {
 			k.Fatalf("%d beats a minute for four leases, want about 6", n)
+		}
+	})
+}
+
+// weighing fails what is too heavy, as an exchange does that does not arrive in time.
+type weighing struct{ store.Store }
+
+func (w weighing) Beat(ctx context.Context, beats []store.Beat) ([]store.Beaten, error) {
+	bytes := 0
+	for _, b := range beats {
+		if b.Chunks != nil {
+			bytes += b.Chunks.Size()
+		}
+	}
+	if bytes > flushBytes {
+		return nil, execution.Errorf(execution.CodeUnavailable, "%d bytes are too much", bytes)
+	}
+	return w.Store.Beat(ctx, beats)
+}
+
+// However much sessions stream, each exchange stays small enough to arrive: nobody loses a lease, and each session's chunks
+// find room.
+func TestFlushIsBounded(t *testing.T) {
+	inBubble(t, func(k *kit) {
+		chunk := []byte(`"` + strings.Repeat("x", 50_000) + `"`)
+		d := deploy(func(_ context.Context, a handler.Attempt) handler.Outcome {
+			for range 300 { // more a second than exchanges carry, over three leases
+				k.ok(a.Stream(chunk))
+				<-time.After(20 * time.Millisecond)
+			}
+			return handler.Completed{}
+		})
+		d.Options.Slots, d.Options.Lease = 10, 2*time.Second
+		p := k.params(d)
+		p.Store = weighing{k.store}
+		k.start(p)
+		var ids []string
+		for range d.Options.Slots {
+			ids = append(ids, k.submit())
+		}
+		k.pass(20 * time.Second)
+		for _, id := range ids {
+			if c := k.is(id, execution.Completed); c.Attempt != 1 {
+				k.Errorf("it took %d attempts", c.Attempt)
+			}
+			if len(k.chunks(id)) == 0 {
+				k.Error("the log has none of its chunks")
+			}
 		}
 	})
 }

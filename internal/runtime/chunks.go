@@ -40,8 +40,20 @@ func (c *chunks) carried() int64 {
 	return c.first
 }
 
-// take returns the batch to send and whether it may have been appended already; nil: there is none.
-func (c *chunks) take(attempt int64) (*execution.ChunkBatch, bool) {
+// size is how many bytes the batch has that take would return.
+func (c *chunks) size() int {
+	if c.flying != nil {
+		return c.flying.Size()
+	}
+	return c.bytes
+}
+
+// take returns the batch to send and whether it may have been appended already; nil: there is none, or it has more bytes than
+// there is room for.
+func (c *chunks) take(attempt int64, room int) (*execution.ChunkBatch, bool) {
+	if c.size() > room {
+		return nil, false
+	}
 	if c.flying == nil && len(c.queue) > 0 {
 		c.flying = &execution.ChunkBatch{Attempt: attempt, First: c.first, Chunks: c.queue}
 		c.first += int64(len(c.queue))

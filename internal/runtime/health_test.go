@@ -98,6 +98,41 @@ func TestHealthDegraded(t *testing.T) {
 	})
 }
 
+// After an outage the health is well again as soon as the store answers, also where a loop that had failed has nothing to ask
+// any more: with a short lease no attempt is left to renew, with a long one no maintenance is due for a while.
+func TestHealthAfterOutage(t *testing.T) {
+	t.Parallel()
+	for _, lease := range []time.Duration{3 * time.Second, time.Minute} {
+		t.Run(lease.String(), func(t *testing.T) {
+			inBubble(t, func(k *kit) {
+				d := deploy(func(ctx context.Context, _ handler.Attempt) handler.Outcome {
+					<-ctx.Done()
+					return handler.Stopped{}
+				})
+				d.Options.Budgets = execution.Budgets{LostLeases: 1, Claims: 1}
+				p := k.params(d)
+				p.Settings.Lease = lease
+				k.start(p)
+				k.submit()
+				synctest.Wait()
+				k.store.every(lostRequest)
+				k.pass(25 * time.Second)
+				if h := k.rt.Health(k.Context()); h.Healthy {
+					k.Fatalf("health %+v during an outage", h)
+				}
+				k.store.heal()
+				k.store.every(lostRequest, "maintain")
+				k.pass(6 * time.Second) // polls say again that there is nothing to maintain
+				k.store.heal()
+				k.pass(6 * time.Second) // the longest delay of a loop, and some more
+				if h := k.rt.Health(k.Context()); !h.Healthy {
+					k.Fatalf("health %+v after an outage", h)
+				}
+			})
+		})
+	}
+}
+
 // A loop that panics is started again, counted and shown; the work goes on.
 func TestSupervision(t *testing.T) {
 	inBubble(t, func(k *kit) {

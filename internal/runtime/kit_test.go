@@ -216,6 +216,7 @@ const (
 	lostReply                    // applied, outcome unknown
 	hung                         // not applied, no answer until the context ends
 	refusedCorrupt
+	refusedForNow // not applied, for certain
 	panics
 )
 
@@ -315,6 +316,8 @@ func through[T any](ctx context.Context, f *faulty, op string, do func() (T, err
 	case hung:
 		<-ctx.Done()
 		return zero, unknown(ctx.Err())
+	case refusedForNow:
+		return zero, &execution.Error{Code: execution.CodeUnavailable, Message: "no room", Unchanged: true}
 	case refusedCorrupt:
 		return zero, execution.Errorf(execution.CodeCorrupt, "broken")
 	case panics:

@@ -24,6 +24,7 @@ type maintainer struct {
 
 	mu      sync.Mutex // guards the following
 	overdue bool
+	failed  bool      // the last pass: another one is due, whatever the polls say
 	told    time.Time // when a poll last said whether there is something to do
 	passed  time.Time // when the last pass ended
 }
@@ -57,6 +58,7 @@ func (m *maintainer) Run(ctx context.Context) error {
 			continue
 		}
 		if err := m.step(ctx); err != nil && ctx.Err() == nil {
+			m.again()
 			sleep(ctx, m.loop.failed(err))
 		}
 	}
@@ -66,7 +68,7 @@ func (m *maintainer) Run(ctx context.Context) error {
 func (m *maintainer) due(now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.overdue {
+	if m.overdue || m.failed {
 		return 0
 	}
 	latest := m.told
@@ -105,10 +107,16 @@ func (m *maintainer) round(ctx context.Context) (store.Maintained, error) {
 	return m.store.Maintain(ctx, maintenanceBatch)
 }
 
+func (m *maintainer) again() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failed = true
+}
+
 func (m *maintainer) settled() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.overdue, m.passed = false, time.Now()
+	m.overdue, m.failed, m.passed = false, false, time.Now()
 }
 
 func (m *maintainer) report(done store.Maintained) {

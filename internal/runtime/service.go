@@ -22,7 +22,8 @@ type SubmitRequest struct {
 // Submit admits work to a deployment of this process, in one exchange where nothing is wrong with it. What a key is bound to
 // wins over everything else: the same request is answered the same also after the deployment, its schema, or a limit has
 // changed. Errors: CodeUnknownDeployment, CodeTooLarge, CodeInvalidInput with violations, CodeDraining, CodeKeyReused,
-// CodeCapacity; CodeUnconfirmed where the store did not answer, also not when it was asked again.
+// CodeCapacity; CodeUnavailable where the store could not be asked or refused, CodeUnconfirmed where it did not answer, also
+// not when it was asked again.
 func (r *Runtime) Submit(ctx context.Context, req SubmitRequest) (store.Submitted, error) {
 	d := r.registry.find(req.Deployment)
 	key := store.Key{Owner: req.Owner, Deployment: req.Deployment, Value: req.Key, Fingerprint: sha256.Sum256(req.Body)}
@@ -35,7 +36,7 @@ func (r *Runtime) Submit(ctx context.Context, req SubmitRequest) (store.Submitte
 	out, err := twice(ctx, func() (store.Submitted, error) { return r.admit(ctx, s) })
 	out.Replayed = out.Replayed && req.Key != ""
 	r.submitted(d, out, err)
-	return out, unconfirmed(err)
+	return out, err
 }
 
 func (r *Runtime) admissible(d *deployment, req SubmitRequest) error {
@@ -94,23 +95,24 @@ func (r *Runtime) submitted(d *deployment, out store.Submitted, err error) {
 	r.wakeFor(out.Record.Control)
 }
 
-// twice repeats an exchange that failed, of which a repeat changes nothing. A repeat that did not leave this process says
-// nothing of the first one.
-func twice[T any](ctx context.Context, exchange func() (T, error)) (T, error) {
-	first, err := exchange()
+// twice asks for a change, and once more where the store did not answer: asking again must change nothing where it was carried
+// out. An error of CodeUnavailable says that it was not, for certain; one of CodeUnconfirmed that it may have been.
+func twice[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+	out, err := ask()
 	if !execution.Is(err, execution.CodeUnavailable) || ctx.Err() != nil {
-		return first, err
+		return out, unconfirmed(err)
 	}
-	second, again := exchange()
-	if errors.Is(again, store.ErrNotSent) {
-		return first, err
+	first := unconfirmed(err)
+	if out, err = ask(); execution.Is(err, execution.CodeUnavailable) && execution.Is(first, execution.CodeUnconfirmed) {
+		return out, first
 	}
-	return second, again
+	return out, unconfirmed(err)
 }
 
-// unconfirmed says of a change whose exchange failed that it may have been made, unless it is known that it was not.
+// unconfirmed says of a change whose exchange failed that it may have been made, unless it is known not to have been.
 func unconfirmed(err error) error {
-	if !execution.Is(err, execution.CodeUnavailable) || errors.Is(err, store.ErrNotSent) {
+	var e *execution.Error
+	if !errors.As(err, &e) || e.Code != execution.CodeUnavailable || e.Unchanged {
 		return err
 	}
 	return &execution.Error{Code: execution.CodeUnconfirmed, Err: err,
@@ -138,7 +140,7 @@ func (r *Runtime) Cancel(ctx context.Context, id string, scope store.Scope, reas
 	if err == nil && record.Control.Status == execution.Running {
 		r.registry.stop(id, handler.ErrCanceled)
 	}
-	return record, unconfirmed(err)
+	return record, err
 }
 
 func (r *Runtime) cancelOnce(ctx context.Context, id string, scope store.Scope, reason string) (store.Record, error) {
@@ -172,7 +174,7 @@ func (r *Runtime) Resume(ctx context.Context, req ResumeRequest) (store.Resumed,
 	for range resumeTries {
 		out, err := r.answer(ctx, ask)
 		if err != nil {
-			return store.Resumed{}, unconfirmed(err)
+			return store.Resumed{}, err
 		}
 		if !out.Unchecked {
 			r.wakeFor(out.Record.Control)
@@ -192,10 +194,12 @@ func (r *Runtime) Resume(ctx context.Context, req ResumeRequest) (store.Resumed,
 }
 
 func (r *Runtime) answer(ctx context.Context, ask store.ResumeRequest) (store.Resumed, error) {
-	if ask.Key == "" {
-		return r.answerOnce(ctx, ask)
+	once := func() (store.Resumed, error) { return r.answerOnce(ctx, ask) }
+	if ask.Key != "" {
+		return twice(ctx, once)
 	}
-	return twice(ctx, func() (store.Resumed, error) { return r.answerOnce(ctx, ask) })
+	out, err := once()
+	return out, unconfirmed(err)
 }
 
 func (r *Runtime) answerOnce(ctx context.Context, ask store.ResumeRequest) (store.Resumed, error) {

@@ -229,6 +229,39 @@ func TestSubmitReplyLost(t *testing.T) {
 	})
 }
 
+// A client learns whether what the store did not take may have been carried out: not where each try was refused.
+func TestRefusedForNow(t *testing.T) {
+	inBubble(t, func(k *kit) {
+		k.start(k.params(deploy(untilStopped(make(chan error, 1)))))
+		id := k.submit()
+		requests := map[string]func() error{
+			"submit": func() error {
+				_, err := k.rt.Submit(k.Context(), SubmitRequest{Deployment: "d", Input: []byte(`1`)})
+				return err
+			},
+			"cancel": func() error {
+				_, err := k.rt.Cancel(k.Context(), id, everyone, "")
+				return err
+			},
+			"resume": func() error {
+				_, err := k.rt.Resume(k.Context(), ResumeRequest{ID: id, Scope: everyone, Key: "key", Input: []byte(`1`)})
+				return err
+			},
+		}
+		for op, ask := range requests {
+			k.store.next(op, refusedForNow, refusedForNow)
+			k.code(ask(), execution.CodeUnavailable)
+			k.store.next(op, hung, refusedForNow)
+			k.code(ask(), execution.CodeUnconfirmed)
+			k.store.next(op, refusedForNow, hung)
+			k.code(ask(), execution.CodeUnconfirmed)
+		}
+		k.store.next("resume", refusedForNow)
+		_, err := k.rt.Resume(k.Context(), ResumeRequest{ID: id, Scope: everyone, Input: []byte(`1`)})
+		k.code(err, execution.CodeUnavailable)
+	})
+}
+
 // The admission ceiling is that of the deployment.
 func TestCapacity(t *testing.T) {
 	inBubble(t, func(k *kit) {
@@ -246,7 +279,7 @@ func TestCapacity(t *testing.T) {
 func TestTwice(t *testing.T) {
 	t.Parallel()
 	sent := execution.Errorf(execution.CodeUnavailable, "no reply")
-	unsent := &execution.Error{Code: execution.CodeUnavailable, Message: "not there", Err: store.ErrNotSent}
+	unsent := &execution.Error{Code: execution.CodeUnavailable, Message: "not there", Unchanged: true}
 	refused := execution.Errorf(execution.CodeCapacity, "full")
 	for name, test := range map[string]struct {
 		outcomes []error
@@ -267,7 +300,7 @@ func TestTwice(t *testing.T) {
 			calls++
 			return 0, test.outcomes[calls-1]
 		})
-		if got := execution.CodeOf(unconfirmed(err)); got != test.want || calls != len(test.outcomes) {
+		if got := execution.CodeOf(err); got != test.want || calls != len(test.outcomes) {
 			t.Errorf("%s: %q after %d tries", name, got, calls)
 		}
 	}

@@ -68,6 +68,9 @@ func (l *loop) failed(err error) time.Duration {
 	return l.backoff.delay(int(streak))
 }
 
+// rests ends a streak since the component wants nothing of the store any more: whether it answers is for others to tell.
+func (l *loop) rests() { l.streak.Store(0) }
+
 // succeeded ends a streak.
 func (l *loop) succeeded() {
 	if n := l.streak.Swap(0); n > 0 {

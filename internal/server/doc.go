@@ -11,7 +11,8 @@
 //     what the attempts say last, and clients can look things up.
 //  3. The hub is closed: every viewer is told to reconnect, elsewhere by then, and goes on by its cursor. Only now, since a
 //     stream would otherwise keep the next step waiting for ever.
-//  4. HTTP drains: no new connections, and open requests get their answers; after the drain timeout they are cut.
+//  4. HTTP drains: no new connections, those without a request are closed, and open requests get their answers; after the
+//     drain timeout they are cut.
 //  5. The runtime has ended, with the last of its claims. An attempt that does not stop is waited for, as long as the host
 //     allows: its lease is still renewed, and to leave it would cost it a lost lease.
 //  6. The store is closed, last, since everything above uses it.

@@ -10,8 +10,8 @@ import (
 )
 
 // gate keeps a store from being used before it was checked: a server that listens while Redis is still away must not write to
-// a namespace that may turn out to be another's. Until it is open every call fails with CodeUnavailable and
-// [store.ErrNotSent].
+// a namespace that may turn out to be another's. Until it is open every call fails with CodeUnavailable, and has changed
+// nothing.
 type gate struct {
 	to   store.Store
 	open atomic.Bool
@@ -23,7 +23,7 @@ var _ store.Store = (*gate)(nil)
 func pass[T any](g *gate, call func() (T, error)) (T, error) {
 	if !g.open.Load() {
 		var none T
-		return none, &execution.Error{Code: execution.CodeUnavailable, Message: "the store has not answered yet", Err: store.ErrNotSent}
+		return none, &execution.Error{Code: execution.CodeUnavailable, Message: "the store has not answered yet", Unchanged: true}
 	}
 	return call()
 }

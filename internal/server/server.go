@@ -100,7 +100,9 @@ func (a *App) Run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, a.store.Close())
 	}
+	unused := newUnused()
 	serving := a.httpServer()
+	serving.ConnState = unused.track
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var parts sync.WaitGroup
@@ -116,7 +118,7 @@ func (a *App) Run(ctx context.Context) error {
 		a.announce(running)
 	}
 	<-running.Done()
-	a.shutDown(serving)
+	a.shutDown(serving, unused)
 	parts.Wait()
 	err = a.store.Close()
 	if ctx.Err() == nil {
@@ -179,7 +181,7 @@ func (a *App) httpServer() *http.Server {
 }
 
 // shutDown carries out steps 1 to 4; Run does the last two.
-func (a *App) shutDown(serving *http.Server) {
+func (a *App) shutDown(serving *http.Server, unused *unused) {
 	ctx := context.Background() // that of Run has ended, and each step has a bound of its own
 	a.Logger.Info("shutting down")
 	a.Runtime.Quiesce()
@@ -187,6 +189,7 @@ func (a *App) shutDown(serving *http.Server) {
 		a.Logger.Warn("attempts are still running; a second signal leaves them to their leases", "error", err)
 	}
 	a.Hub.Close()
+	unused.close()
 	ctx, cancel := context.WithTimeout(ctx, a.Config.DrainTimeout)
 	defer cancel()
 	if err := serving.Shutdown(ctx); err != nil {

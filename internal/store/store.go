@@ -8,21 +8,17 @@
 //
 // Every error is, or wraps, an [execution.Error]. CodeUnavailable says that the operation may or may not have been
 // applied: a caller that needs to know repeats it with the same operation token, idempotency key, id, claim token or chunk
-// number, and a repeat of what was applied is answered as the first one would have been. Where it also wraps [ErrNotSent] it
+// number, and a repeat of what was applied is answered as the first one would have been. Where the error says Unchanged, it
 // was not applied. Methods return the context's error, wrapped with CodeUnavailable, when ctx ends first. No method retries a
 // failed exchange by itself.
 package store
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/windrow-run/windrow/internal/execution"
 )
-
-// ErrNotSent is wrapped by an error of CodeUnavailable where the operation did not leave this process: it was not applied.
-var ErrNotSent = errors.New("nothing was sent")
 
 // Store keeps executions.
 type Store interface {

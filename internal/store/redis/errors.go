@@ -42,12 +42,25 @@ func translate(err error) error {
 		return corrupt(err)
 	}
 	if passing(text) {
-		return unavailable(err)
+		e := unavailable(err)
+		if !strings.Contains(text, "OOM") {
+			e.Message = "the store refuses work at the moment"
+		}
+		e.Unchanged = unchanged(text)
+		return e
 	}
 	return &execution.Error{Code: execution.CodeInternal, Message: "the store refused the operation", Err: err}
 }
 
-func unavailable(err error) error {
+// unchanged reports whether a passing refusal came before the first write of a script. A server that has no room, is read-only
+// or can't be written to says so at that write; most others say so instead of running anything. Permissions and slots are
+// asked for each command of a script.
+func unchanged(text string) bool {
+	return !strings.Contains(text, "NOPERM") && !strings.Contains(text, "non local key")
+}
+
+// unavailable is an error of CodeUnavailable. What could not even be sent has changed nothing.
+func unavailable(err error) *execution.Error {
 	message := "the store did not answer"
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -57,7 +70,12 @@ func unavailable(err error) error {
 	case strings.Contains(err.Error(), "OOM"):
 		message = "the store has no room"
 	}
-	return &execution.Error{Code: execution.CodeUnavailable, Message: message, Err: err}
+	return &execution.Error{Code: execution.CodeUnavailable, Message: message, Err: err, Unchanged: unsent(err)}
+}
+
+func unsent(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial" || errors.Is(err, goredis.ErrPoolTimeout)
 }
 
 func isTimeout(err error) bool {

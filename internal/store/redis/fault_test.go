@@ -1,6 +1,7 @@
 package redis_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -48,7 +49,7 @@ func (k *kit) wreck(name string) {
 // Indexes of the wrong type give way: no transition fails for them, and each finds its work again.
 func TestWreckedIndexes(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"ready:story@r1", "delayed:story@r1", "leases", "waits", "retention", "served", "batch:w1"} {
+	for _, name := range []string{"ready:story@r1", "delayed:story@r1", "leases", "running", "waits", "retention", "served", "batch:w1"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newKit(t)
@@ -312,8 +313,9 @@ func TestOutOfMemory(t *testing.T) {
 	sub := k.submission()
 	_, err := k.store.Submit(t.Context(), sub)
 	k.refused(err, execution.CodeUnavailable)
-	if e := err.Error(); !strings.Contains(e, "the store has no room") {
-		t.Errorf("error is %q", e)
+	var e *execution.Error
+	if !errors.As(err, &e) || e.Message != "the store has no room" || !e.Unchanged {
+		t.Errorf("error is %+v", e)
 	}
 	if n := server.Client().Exists(t.Context(), k.key("c:"+sub.ID), k.key("i:"+sub.ID)).Val(); n != 0 {
 		t.Errorf("%d keys were written", n)

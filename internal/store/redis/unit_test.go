@@ -306,30 +306,31 @@ func (serverError) RedisError()     {}
 func TestTranslate(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		err  error
-		want execution.Code
+		err       error
+		want      execution.Code
+		unchanged bool
 	}{
-		{serverError("OOM command not allowed when used memory > 'maxmemory'. script: 1, on @user_script:3."), execution.CodeUnavailable},
-		{serverError("ERR Error running script (call to f_1): @user_script:3: -OOM command not allowed"), execution.CodeUnavailable},
-		{serverError("LOADING Redis is loading the dataset in memory"), execution.CodeUnavailable},
-		{serverError("READONLY You can't write against a read only replica."), execution.CodeUnavailable},
-		{serverError("MASTERDOWN Link with MASTER is down"), execution.CodeUnavailable},
-		{serverError("CLUSTERDOWN The cluster is down"), execution.CodeUnavailable},
-		{serverError("BUSY Redis is busy running a script."), execution.CodeUnavailable},
-		{serverError("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"), execution.CodeUnavailable},
-		{serverError("NOSCRIPT No matching script. Please use EVAL."), execution.CodeUnavailable},
-		{serverError("MOVED 1 127.0.0.1:1"), execution.CodeUnavailable},
-		{serverError("NOPERM this user has no permissions"), execution.CodeUnavailable},
-		{serverError("ERR max number of clients reached"), execution.CodeUnavailable},
-		{serverError("ERR Script attempted to access a non local key in a cluster node"), execution.CodeUnavailable},
-		{serverError("WRONGTYPE Operation against a key holding the wrong kind of value"), execution.CodeCorrupt},
-		{serverError("ERR unknown command, TASKS"), execution.CodeInternal},
-		{io.EOF, execution.CodeUnavailable},
-		{&net.OpError{Op: "dial", Err: errors.New("refused")}, execution.CodeUnavailable},
-		{context.DeadlineExceeded, execution.CodeUnavailable},
-		{context.Canceled, execution.CodeUnavailable},
-		{goredis.ErrClosed, execution.CodeUnavailable},
-		{fmt.Errorf("x: %w", execution.Errorf(execution.CodeCapacity, "full")), execution.CodeCapacity},
+		{serverError("OOM command not allowed when used memory > 'maxmemory'. script: 1, on @user_script:3."), execution.CodeUnavailable, true},
+		{serverError("ERR Error running script (call to f_1): @user_script:3: -OOM command not allowed"), execution.CodeUnavailable, true},
+		{serverError("LOADING Redis is loading the dataset in memory"), execution.CodeUnavailable, true},
+		{serverError("READONLY You can't write against a read only replica."), execution.CodeUnavailable, true},
+		{serverError("MASTERDOWN Link with MASTER is down"), execution.CodeUnavailable, true},
+		{serverError("CLUSTERDOWN The cluster is down"), execution.CodeUnavailable, true},
+		{serverError("BUSY Redis is busy running a script."), execution.CodeUnavailable, true},
+		{serverError("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"), execution.CodeUnavailable, true},
+		{serverError("NOSCRIPT No matching script. Please use EVAL."), execution.CodeUnavailable, true},
+		{serverError("MOVED 1 127.0.0.1:1"), execution.CodeUnavailable, true},
+		{serverError("NOPERM this user has no permissions"), execution.CodeUnavailable, false},
+		{serverError("ERR max number of clients reached"), execution.CodeUnavailable, true},
+		{serverError("ERR Script attempted to access a non local key in a cluster node"), execution.CodeUnavailable, false},
+		{serverError("WRONGTYPE Operation against a key holding the wrong kind of value"), execution.CodeCorrupt, false},
+		{serverError("ERR unknown command, TASKS"), execution.CodeInternal, false},
+		{io.EOF, execution.CodeUnavailable, false},
+		{&net.OpError{Op: "dial", Err: errors.New("refused")}, execution.CodeUnavailable, true},
+		{context.DeadlineExceeded, execution.CodeUnavailable, false},
+		{context.Canceled, execution.CodeUnavailable, false},
+		{goredis.ErrClosed, execution.CodeUnavailable, false},
+		{fmt.Errorf("x: %w", execution.Errorf(execution.CodeCapacity, "full")), execution.CodeCapacity, false},
 	}
 	for _, test := range tests {
 		err := translate(test.err)
@@ -337,7 +338,10 @@ func TestTranslate(t *testing.T) {
 			t.Errorf("%v has code %s, want %s", test.err, got, test.want)
 		}
 		var e *execution.Error
-		if errors.As(err, &e) && strings.Contains(e.Message, test.err.Error()) {
+		if errors.As(err, &e) && e.Unchanged != test.unchanged {
+			t.Errorf("%v: for certain nothing was changed: %t, want %t", test.err, e.Unchanged, test.unchanged)
+		}
+		if e != nil && strings.Contains(e.Message, test.err.Error()) {
 			t.Errorf("%v is shown to clients", test.err)
 		}
 		if !errors.Is(err, test.err) {

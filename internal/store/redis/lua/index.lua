@@ -98,6 +98,7 @@ local function reindex(c, n, before)
     if c.t > 0 then leave('delayed:' .. queue(c), c.id) end
   elseif c.s == 'r' and n.s ~= 'r' then
     leave('leases', c.id)
+    leave('running', c.id)
   elseif c.s == 'w' and c.h > 0 then
     leave('waits', c.id)
   end
@@ -105,6 +106,7 @@ local function reindex(c, n, before)
     enqueue(n)
   elseif n.s == 'r' and n.e ~= c.e then
     enter('leases', n.e, n.id)
+    if c.s ~= 'r' then enter('running', n.e, n.id) end
   elseif n.s == 'w' and n.h > 0 then
     enter('waits', n.h, n.id)
   elseif ENDED[n.s] then
@@ -117,7 +119,7 @@ end
 -- Takes a control that can't be read out of every index and lists it for repair. Its place is freed once.
 local function reject(id, where)
   leave(where, id)
-  for _, index in ipairs({'leases', 'waits', 'retention'}) do leave(index, id) end
+  for _, index in ipairs({'leases', 'running', 'waits', 'retention'}) do leave(index, id) end
   local listed = enter('malformed', ms, id)
   local raw = redis.pcall('HMGET', key('c', id), 'd', 'r', 's')
   if failed(raw) then raw = {} end

@@ -39,6 +39,19 @@ local function member(index, id, status, deadline)
   return c, why
 end
 
+-- Puts back leases that vanished from their index. What runs stands in another one as well, by a time at which its lease is
+-- over unless it was renewed; then it is looked at, and again when the renewed one is.
+local function walk()
+  local ids = redis.pcall('ZRANGEBYSCORE', anchor .. 'running', '-inf', text(ms), 'LIMIT', '0', '100')
+  if failed(ids) then return end
+  for _, id in ipairs(ids) do
+    local c, why = member('running', id, 'r', 'e')
+    local lease = redis.pcall('ZSCORE', anchor .. 'leases', id)
+    if c and (not lease or failed(lease)) then enter('leases', c.e, id) end
+    if why == 'foreign' then enter('running', ms + 60000, id) end
+  end
+end
+
 local function leases()
   local out = {}
   for _, id in ipairs(due('leases', lease_offset, lease_limit)) do
@@ -73,6 +86,7 @@ local function waits()
   return out
 end
 
+walk()
 local running, waiting, ended = leases(), waits(), due('retention', ended_offset, ended_limit)
 if #running + #waiting + #ended == 0 then prune() end
 return {cmsgpack.pack({us, malformed, foreign_leases, foreign_waits, more}), running, waiting, ended}
