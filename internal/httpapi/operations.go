@@ -10,9 +10,13 @@ import (
 	"github.com/windrow-run/windrow/internal/runtime"
 )
 
-// GetLiveness implements [route.ServerInterface]. That the process answers is all there is to say: a loop that fails is
-// started again by its supervisor, and a store that fails must not have processes killed.
-func (a *api) GetLiveness(w http.ResponseWriter, _ *http.Request) {
+// GetLiveness implements [route.ServerInterface]. A loop that fails is started again by its supervisor, and a store that fails must
+// not have processes killed: only a loop that hangs is a reason to start the process anew.
+func (a *api) GetLiveness(w http.ResponseWriter, r *http.Request) {
+	if err := a.Runtime.Alive(); err != nil {
+		a.refuse(w, r, err)
+		return
+	}
 	a.answerJSON(w, contract.Health{Status: contract.StateOk})
 }
 

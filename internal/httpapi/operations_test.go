@@ -31,7 +31,7 @@ type provoked struct {
 func unprovoked() map[string]string {
 	return map[string]string{
 		"getLiveness 500": "nothing that liveness does can fail; the status stands for a panic in what surrounds it",
-		"getLiveness 503": "a process that answers lives; the status is kept for a watch over its loops",
+		"getLiveness 503": "it takes a store that breaks its promise to mind contexts; see the runtime's test of being stuck",
 		"getContract 500": "nothing can fail; the status stands for a panic in what surrounds it",
 	}
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"crypto/rand"
+	"sync/atomic"
 	"time"
 
 	"github.com/windrow-run/windrow/internal/execution"
@@ -28,6 +29,8 @@ type claimer struct {
 	doubt  *poll         // a poll whose outcome is not known
 	polled time.Time     // when the last one was answered
 	due    time.Duration // from then until the next delayed execution falls due; 0: none is known
+
+	turned atomic.Pointer[time.Time] // when the loop last came round
 }
 
 // poll is one request, however often it is sent.
@@ -47,6 +50,8 @@ type claim struct {
 // Run claims until ctx ends, and settles a poll that is in doubt then.
 func (c *claimer) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
+		now := time.Now()
+		c.turned.Store(&now)
 		if err := c.step(); err != nil {
 			sleep(ctx, c.loop.failed(err))
 			continue
@@ -59,6 +64,18 @@ func (c *claimer) Run(ctx context.Context) error {
 	c.settle()
 	return nil
 }
+
+// stuck reports whether the loop has not come round for far longer than a poll and a wait may take, whatever the store does.
+func (c *claimer) stuck() bool {
+	turned := c.turned.Load()
+	most := stuckPolls * (c.settings.PollInterval + c.settings.ExchangeTimeout + c.settings.BackoffMax)
+	return turned != nil && time.Since(*turned) > max(most, stuckAtLeast)
+}
+
+const (
+	stuckPolls   = 3
+	stuckAtLeast = time.Minute
+)
 
 // step is one exchange: a new poll, or the one that is in doubt again.
 func (c *claimer) step() error {

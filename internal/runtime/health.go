@@ -119,6 +119,15 @@ func (r *Runtime) Ready(ctx context.Context) error {
 	return r.Store.Check(ctx)
 }
 
+// Alive reports whether the process still does its work, which never depends on the store: an exchange that fails, or takes for
+// ever, is given up in time. An error says that it should be started anew.
+func (r *Runtime) Alive() error {
+	if !r.registry.isQuiesced() && r.claimer.stuck() {
+		return execution.Errorf(execution.CodeUnavailable, "this process has stopped looking for work")
+	}
+	return nil
+}
+
 func (r *Runtime) look(ctx context.Context, before StoreHealth) Health {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)

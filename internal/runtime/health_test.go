@@ -218,3 +218,39 @@ func TestClock(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// deaf is a store whose polls mind no context, as none must.
+type deaf struct {
+	store.Store
+	heard chan struct{}
+}
+
+func (d deaf) Poll(context.Context, store.PollRequest) (store.Polled, error) {
+	<-d.heard
+	return store.Polled{}, execution.Errorf(execution.CodeUnavailable, "at last")
+}
+
+// A store that fails, for however long, is no reason to start the process anew.
+func TestAliveWithoutStore(t *testing.T) {
+	inBubble(t, func(k *kit) {
+		k.start(k.params(deploy(untilStopped(make(chan error, 1)))))
+		k.store.every(hung)
+		k.pass(time.Hour)
+		k.ok(k.rt.Alive())
+	})
+}
+
+// A loop that hangs is one.
+func TestStuck(t *testing.T) {
+	inBubble(t, func(k *kit) {
+		p := k.params(deploy(untilStopped(make(chan error, 1))))
+		d := deaf{p.Store, make(chan struct{})}
+		p.Store = d
+		k.start(p)
+		defer close(d.heard)
+		k.pass(50 * time.Second)
+		k.ok(k.rt.Alive())
+		k.pass(15 * time.Second)
+		k.code(k.rt.Alive(), execution.CodeUnavailable)
+	})
+}

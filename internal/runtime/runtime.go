@@ -32,6 +32,7 @@ type Params struct {
 type Runtime struct {
 	deps
 	loops      []*loop // end when the runtime is quiesced
+	claimer    *claimer
 	listener   *listener
 	beating    *loop // ends last
 	waits      *waits
@@ -103,10 +104,10 @@ func (r *Runtime) wire(deployments []*deployment) {
 	maintaining, claiming, listening := r.newLoop("maintainer"), r.newLoop("claimer"), r.newLoop("listener")
 	m := &maintainer{store: r.Store, registry: r.registry, loop: maintaining, metrics: r.Metrics, settings: r.Settings,
 		safety: max(r.Settings.MaintenanceInterval, shortest), wake: newSignal()}
-	c := &claimer{store: r.Store, registry: r.registry, clock: r.clock, loop: claiming, metrics: r.Metrics,
+	r.claimer = &claimer{store: r.Store, registry: r.registry, clock: r.clock, loop: claiming, metrics: r.Metrics,
 		settings: r.Settings, worker: r.Worker, base: r.base, start: r.begin, overdue: m.tell}
 	r.listener = &listener{store: r.Store, registry: r.registry, loop: listening}
-	maintaining.run, claiming.run, listening.run = m.Run, c.Run, r.listener.Run
+	maintaining.run, claiming.run, listening.run = m.Run, r.claimer.Run, r.listener.Run
 	r.beating = r.newLoop("beater")
 	b := &beater{store: r.Store, registry: r.registry, clock: r.clock, loop: r.beating, settings: r.Settings,
 		wake: r.beats, base: r.base}
