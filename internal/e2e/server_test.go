@@ -22,7 +22,12 @@ import (
 // binary is the windrow under test, built once for the package.
 var binary string
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	if os.Getenv(serveHard) != "" {
+		os.Exit(serve())
+	}
+	os.Exit(run(m))
+}
 
 func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "windrow-e2e-")
@@ -52,12 +57,18 @@ type server struct {
 // start runs the binary with args and waits until it listens. It is killed with the test.
 func start(t testing.TB, args ...string) *server {
 	t.Helper()
-	s := &server{cmd: exec.Command(binary, args...), done: make(chan struct{}), logs: &logs{}}
+	return launch(t, exec.Command(binary, args...))
+}
+
+// launch starts a server's command as start does.
+func launch(t testing.TB, cmd *exec.Cmd) *server {
+	t.Helper()
+	s := &server{cmd: cmd, done: make(chan struct{}), logs: &logs{}}
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.cmd.Env = append(os.Environ(), "WINDROW_LOG_FORMAT=json")
+	s.cmd.Env = append(s.cmd.Environ(), "WINDROW_LOG_FORMAT=json")
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -72,9 +83,9 @@ func start(t testing.TB, args ...string) *server {
 	case url := <-listening:
 		s.URL = url
 	case <-s.done:
-		t.Fatalf("windrow %s ended: %v\n%s", strings.Join(args, " "), s.err, s.logs)
+		t.Fatalf("%s ended: %v\n%s", cmd, s.err, s.logs)
 	case <-time.After(30 * time.Second):
-		t.Fatalf("windrow %s does not listen after 30 s\n%s", strings.Join(args, " "), s.logs)
+		t.Fatalf("%s does not listen after 30 s\n%s", cmd, s.logs)
 	}
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -83,7 +83,7 @@ func (s *session) run(start bool) {
 	s.beats.raise() // the lease of this session is one more to renew
 	switch {
 	case !s.alive():
-	case !start || s.control.CanceledAt != 0:
+	case !start || s.claimed.Control.CanceledAt != 0:
 		s.finish(release)
 	case s.claimed.Invalid:
 		s.repair(false)
@@ -96,8 +96,8 @@ func (s *session) run(start bool) {
 func (s *session) work() {
 	outcome := handler.Outcome(handler.Failed{Error: failedWith("Exited"), Cause: errors.New("the handler ended its goroutine")})
 	defer func() { s.settle(outcome) }()
-	if s.control.Attempt == 1 {
-		s.Metrics.PickedUp(s.d.Name, time.Duration(s.clock.now().Millis()-s.control.CreatedAt)*time.Millisecond)
+	if c := s.claimed.Control; c.Attempt == 1 {
+		s.Metrics.PickedUp(s.d.Name, time.Duration(s.clock.now().Millis()-c.CreatedAt)*time.Millisecond)
 	}
 	outcome = s.call()
 }
