@@ -53,7 +53,7 @@ func TestRestartedRedis(t *testing.T) {
 		f.redis.Kill()
 		for _, s := range f.servers {
 			eventually(t, f.ctx, "/status says degraded", func() bool { return status(t, f.ctx, s.URL).Status == "degraded" })
-			must(t, http.StatusServiceUnavailable, f.ctx, "GET", s.URL+"/readyz", "")
+			must(t, f.ctx, http.StatusServiceUnavailable, "GET", s.URL+"/readyz", "")
 		}
 		f.redis.Restart()
 	}
@@ -78,7 +78,7 @@ func TestFrozenRedis(t *testing.T) {
 		h := status(t, f.ctx, f.url())
 		return h.Store.State == "degraded" && time.Since(frozen) > 2*time.Second
 	})
-	must(t, http.StatusServiceUnavailable, f.ctx, "GET", f.url()+"/readyz", "")
+	must(t, f.ctx, http.StatusServiceUnavailable, "GET", f.url()+"/readyz", "")
 	f.redis.Resume()
 	if attempts := f.completed(); attempts[1] != 0 {
 		t.Errorf("attempts: %v, but no lease can have held", attempts)
@@ -167,7 +167,7 @@ func TestDeletedKeys(t *testing.T) {
 	if e := <-told; e.Name != "error" || !strings.Contains(e.Data, `"code":"not_found"`) {
 		t.Errorf("the viewer of an execution that is gone is told %+v", e)
 	}
-	must(t, http.StatusNotFound, f.ctx, "GET", f.url()+"/v1/executions/"+control, "")
+	must(t, f.ctx, http.StatusNotFound, "GET", f.url()+"/v1/executions/"+control, "")
 	for _, counter := range []string{"story", "story@1"} { // as a repair would
 		if err := f.redis.Client().HIncrBy(f.ctx, f.key("capacity"), counter, -1).Err(); err != nil {
 			t.Error(err)
