@@ -3,6 +3,7 @@ package redistest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -38,6 +39,7 @@ type harness struct {
 	url     string
 	err     error
 	stop    func() error
+	client  *redis.Client // of all tests; nil: nobody asked for one
 }
 
 // URL returns the URL of the shared server of this test process, started when
@@ -47,10 +49,11 @@ func URL(t testing.TB) string {
 	return shared.mustURL(t)
 }
 
-// Client returns a client of the shared server, closed when the test ends.
+// Client returns a client of the shared server. All tests of the process share
+// it, so that it may be asked for again and again.
 func Client(t testing.TB) *redis.Client {
 	t.Helper()
-	return newClient(t, URL(t))
+	return shared.mustClient(t)
 }
 
 // Prefix returns a key prefix that no other test has, free of characters that
@@ -133,16 +136,35 @@ func (h *harness) mustURL(t testing.TB) string {
 	return h.url
 }
 
-// close stops the server, if one was started.
-func (h *harness) close() error {
+func (h *harness) mustClient(t testing.TB) *redis.Client {
+	t.Helper()
+	url := h.mustURL(t)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.client == nil {
+		options, err := redis.ParseURL(url)
+		if err != nil {
+			t.Fatalf("the URL of the server: %v", err)
+		}
+		h.client = redis.NewClient(options)
+	}
+	return h.client
+}
+
+// close stops the server, if one was started.
+func (h *harness) close() (err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.client != nil {
+		err = h.client.Close()
+		h.client = nil
+	}
 	if h.stop == nil {
-		return nil
+		return err
 	}
 	stop := h.stop
 	h.stop = nil
-	return stop()
+	return errors.Join(err, stop())
 }
 
 // open brings up a server from wherever it is to come.
