@@ -81,7 +81,7 @@ func nap(c durable.Context, ms int) (string, error) {
 
 // deaf sleeps for so many milliseconds, whatever happens.
 func deaf(_ durable.Context, ms int) (string, error) {
-	time.Sleep(time.Duration(ms) * time.Millisecond)
+	<-time.After(time.Duration(ms) * time.Millisecond)
 	return "rested", nil
 }
 
