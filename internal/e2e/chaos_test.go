@@ -156,13 +156,19 @@ func TestDeletedKeys(t *testing.T) {
 		f.await(log, chunk)
 		remove("l:" + log.id)
 	}
-	told := make(chan event, 1)
+	told, attached := make(chan event, 1), make(chan struct{})
 	go func() {
 		var last event
-		_, _ = follow(f.ctx, f.url(), control, "", func(e event) bool { last = e; return true })
+		_, _ = follow(f.ctx, f.url(), control, "", func(e event) bool {
+			if last == (event{}) {
+				close(attached)
+			}
+			last = e
+			return true
+		})
 		told <- last
 	}()
-	awaitStatus(t, f.ctx, f.url(), control, "running")
+	<-attached
 	remove("c:" + control)
 	if e := <-told; e.Name != "error" || !strings.Contains(e.Data, `"code":"not_found"`) {
 		t.Errorf("the viewer of an execution that is gone is told %+v", e)
