@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -15,7 +14,7 @@ import (
 // What has passed its retention goes, with all that belongs to it, and fast: afterwards Redis holds what it held before.
 func TestRetention(t *testing.T) {
 	count, ttl, memory := 2_000, 3*time.Second, int64(4<<20) // a small part of which is noise
-	if os.Getenv("WINDROW_RELIABILITY") == "long" {
+	if long() {
 		count, ttl, memory = 100_000, 90*time.Second, 2<<20
 	}
 	f := newFleet(t, 1, redistest.Options{}, start, "--max-nonterminal", "0", "--terminal-ttl", ttl.String(), "--slots", "50",
