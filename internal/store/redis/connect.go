@@ -48,7 +48,7 @@ func tune(c Config, o *goredis.UniversalOptions) {
 	o.ContextTimeoutEnabled = true
 	o.DisableIdentity = true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	o.PoolSize, o.DialTimeout = c.PoolSize, c.DialTimeout
+	o.PoolSize, o.DialTimeout, o.Dialer = c.PoolSize, c.DialTimeout, c.dial
 	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout
 }
 
