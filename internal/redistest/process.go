@@ -174,10 +174,14 @@ func (p *process) ready(ctx context.Context, port int) error {
 func poll(ctx context.Context, every time.Duration, exited <-chan struct{}, check func() error) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
+	var err error
 	for {
-		err := check()
-		if err == nil {
+		now := check()
+		if now == nil {
 			return nil
+		}
+		if ctx.Err() == nil || err == nil {
+			err = now // what was the matter, not that time ran out
 		}
 		select {
 		case <-exited:

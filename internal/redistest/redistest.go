@@ -125,6 +125,7 @@ func ServerVersion(t testing.TB) Version {
 //
 // The options go to goleak.
 func Main(m *testing.M, options ...goleak.Option) int {
+	redis.SetLogger(silent{})
 	code := m.Run()
 	if err := shared.close(); err != nil {
 		fmt.Fprintf(os.Stderr, "redistest: stop the server: %v\n", err)
@@ -139,6 +140,11 @@ func Main(m *testing.M, options ...goleak.Option) int {
 	}
 	return 0
 }
+
+// silent drops what the client of Redis would print: it comes back as errors too.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 // mustURL returns the server's URL, starting it first if need be. A failure is
 // remembered: what is missing for one test is missing for all.

@@ -146,7 +146,8 @@ func finds(ctx context.Context, n *node, primary *node) error {
 		return err
 	}
 	for _, other := range others {
-		if other["flags"] != "sentinel" {
+		// What another said of a former primary (master_down) may stand here for long.
+		if strings.Contains(other["flags"], "s_down") || strings.Contains(other["flags"], "disconnected") {
 			return fmt.Errorf("another is %s", other["flags"])
 		}
 	}

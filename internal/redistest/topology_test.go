@@ -92,10 +92,7 @@ func TestTopologyOfTheSharedServer(t *testing.T) {
 		t.Run(topology, func(t *testing.T) {
 			t.Parallel()
 			h := &harness{around: surroundings{lookPath: exec.LookPath, getenv: func(name string) string {
-				if name == envTopology {
-					return topology
-				}
-				return os.Getenv(envBinary)
+				return map[string]string{envTopology: topology, envBinary: os.Getenv(envBinary)}[name]
 			}}}
 			if url := h.mustURL(t); !strings.HasPrefix(url, want) {
 				t.Errorf("URL is %s", url)

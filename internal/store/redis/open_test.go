@@ -66,7 +66,7 @@ func TestOpenWarnsOfNoPersistence(t *testing.T) {
 func TestOpenWithLeastRights(t *testing.T) {
 	t.Parallel()
 	server := redistest.Private(t, redistest.Options{})
-	err := server.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~windrow:*", "&windrow:*", "+@all", "-info", "-config", "-@dangerous").Err()
+	err := server.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~windrow:*", "resetchannels", "&windrow:*", "+@all", "-info", "-config", "-@dangerous").Err()
 	if err != nil {
 		t.Fatal(err)
 	}
