@@ -67,6 +67,10 @@ func (s *set) startSentinel(binary string, primary *node) (*node, error) {
 		return nil, err
 	}
 	s.sentinels = append(s.sentinels, n)
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	defer cancel()
+	// What it takes a Sentinel to see that a primary should be a replica. Redis 6.2 can't be told, and takes 20 s for it.
+	_ = n.client.Do(ctx, "SENTINEL", "DEBUG", "INFO-PERIOD", 1000, "PUBLISH-PERIOD", 500).Err()
 	return n, nil
 }
 
