@@ -1,6 +1,26 @@
 package redis
 
-import "context"
+import (
+	"context"
+	"net"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// Through returns a configuration whose connections, those to Sentinels included, are made by dial.
+func Through(c Config, dial func(ctx context.Context, network, addr string) (net.Conn, error)) Config {
+	c.dial = dial
+	return c
+}
+
+// MovedTo is the address at which the client looks for the server of a partition.
+func (s *Store) MovedTo(ctx context.Context, partition int) (string, error) {
+	o, err := s.nodeOptions(ctx, s.keys.anchor(partition))
+	if err != nil {
+		return "", err
+	}
+	return o.Addr, nil
+}
 
 // StandingClock returns a configuration whose scripts read their time, in microseconds, from the key "<anchor>clock" of
 // their partition. Tests move it, and nothing else does.
@@ -21,7 +41,12 @@ func (s *Store) TellScripts(ctx context.Context) error {
 	sc := s.scripts
 	for _, one := range []script{sc.attach, sc.submit, sc.find, sc.poll, sc.apply, sc.beat, sc.cancel, sc.resume, sc.read,
 		sc.controls, sc.overdue, sc.remove, sc.counts, sc.check} {
-		if err := s.client.ScriptLoad(ctx, one.source).Err(); err != nil {
+		load := func(ctx context.Context, node *goredis.Client) error { return node.ScriptLoad(ctx, one.source).Err() }
+		if many, ok := s.client.(*goredis.ClusterClient); ok {
+			if err := many.ForEachMaster(ctx, load); err != nil {
+				return err
+			}
+		} else if err := load(ctx, s.client.(*goredis.Client)); err != nil {
 			return err
 		}
 	}

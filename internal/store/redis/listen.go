@@ -37,7 +37,7 @@ func (s *Store) Listen(ctx context.Context, ring func(store.Revision)) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	return translate(err)
+	return s.failed(err)
 }
 
 // receive rings for each message, and once when all channels are subscribed. It returns the first error.
