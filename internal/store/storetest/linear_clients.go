@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -67,24 +68,25 @@ func (w *worker) finish() {
 // act is one move.
 func (w *worker) act() {
 	moves := []move{
-		{2, func() { w.read(false) }},
+		{4, func() { w.read(false) }},
 		{1, w.cancel},
-		{4, w.maintain},
-		{1, func() { w.pass(time.Second) }},
-		{2, func() { w.pass(lease / 2) }},
-		{1, func() { w.pass(lease) }},
-		{3, w.poll},
+		{8, w.maintain},
+		{2, func() { w.pass(time.Second) }},
+		{4, func() { w.pass(lease / 2) }},
+		{2, func() { w.pass(lease) }},
+		{4, func() { w.poll(w.name()) }},
+		{2, func() { w.poll(cmp.Or(w.token, w.name())) }}, // a repeat, where its batch is still good
 	}
 	if w.wait.Load() != 0 {
-		moves = append(moves, move{5, w.resume})
+		moves = append(moves, move{10, w.resume})
 	}
 	if w.stale.ID != "" {
-		moves = append(moves, move{3, func() { w.beat(w.stale) }}, move{3, func() { w.own(w.stale) }})
+		moves = append(moves, move{6, func() { w.beat(w.stale) }}, move{6, func() { w.own(w.stale) }})
 	}
 	if w.held.ID != "" {
-		moves = append(moves, move{6, func() { w.beat(w.held) }}, move{22, func() { w.own(w.held) }})
+		moves = append(moves, move{12, func() { w.beat(w.held) }}, move{44, func() { w.own(w.held) }}, move{6, w.freeze})
 	} else {
-		moves = append(moves, move{12, w.poll})
+		moves = append(moves, move{24, func() { w.poll(w.name()) }})
 	}
 	total := 0
 	for _, m := range moves {
@@ -109,12 +111,26 @@ func (w *worker) learn(out told) {
 	}
 }
 
-// poll claims, sometimes with the token of its last poll: as long as that batch is good it is a repeat, and later a claim
-// under another fence that only the fence tells from the first.
-func (w *worker) poll() {
-	if w.token == "" || w.once(2) {
-		w.token = w.name()
+// freeze does what a process does that stood still for longer than its lease: it repeats its poll, and goes on as if
+// nothing had been. That poll may claim anew, under the same token, so that the fence alone tells the two claims apart.
+func (w *worker) freeze() {
+	before := w.held
+	for _, do := range []func(){
+		func() { w.pass(lease) },
+		w.maintain,
+		func() { w.poll(w.token) },
+		func() { w.beat(before) },
+		func() { w.own(before) },
+	} {
+		if !w.full() {
+			do()
+		}
 	}
+}
+
+// poll claims.
+func (w *worker) poll(token string) {
+	w.token = token
 	in := polling{client: w.number, worker: fmt.Sprint("w", w.number), token: w.token}
 	out := w.send(faultstore.Poll, in, true, func() told {
 		p, err := w.faults.Poll(w.ctx, store.PollRequest{Worker: in.worker, Token: in.token,
@@ -199,7 +215,7 @@ func (w *worker) command(c execution.Control) owning {
 		w.t.Error(err)
 	}
 	var cmd execution.Command
-	switch w.rand.IntN(20) {
+	switch w.rand.IntN(21) {
 	case 0, 1, 2, 3, 4:
 		cmd = execution.Checkpoint{Owned: o, Data: data, Consumed: w.once(2), Lease: lease}
 	case 5, 6, 7, 8:

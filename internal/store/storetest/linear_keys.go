@@ -86,7 +86,7 @@ func (r erasing) step(b binding) (binding, told) {
 // aging lets time go by.
 type aging struct{ d time.Duration }
 
-func (r aging) step(b binding) (binding, told) {
+func (r aging) step(b binding) (binding, told) { //nolint:unparam // a request has an answer
 	b.now += execution.Instant(r.d.Microseconds())
 	return b, told{}
 }
@@ -134,7 +134,7 @@ func (p *submitter) key(body uint8) store.Key {
 	return store.Key{Deployment: "story", Value: "k", Fingerprint: [32]byte{body}}
 }
 
-// submit sends a body, under a new id or as if its last submission had had no answer.
+// submit sends a body, under a new id or again under that of its last submission.
 func (p *submitter) submit() {
 	in := submitting{id: p.id, body: one[uint8](p.client, 1, 1, 1, 2)}
 	if p.id == "" || !p.once(4) {

@@ -256,7 +256,7 @@ func (r viewing) step(l life) (life, told) { return l, l.record() }
 // passing lets time go by.
 type passing struct{ d time.Duration }
 
-func (r passing) step(l life) (life, told) {
+func (r passing) step(l life) (life, told) { //nolint:unparam // a request has an answer
 	l.now += execution.Instant(r.d.Microseconds())
 	return l, told{}
 }
