@@ -28,6 +28,8 @@ const (
 // Every kind of history is recorded as it is, and with requests and replies lost: a call without an answer takes effect once,
 // at any later time, or never, and one that is repeated until it is answered takes effect once at most (invariant 11).
 //
+// Advance of the factory's Env is called by one client at a time, while others use the store.
+//
 // The test runs few histories, and a thousand of each kind (two hundred of a key) where WINDROW_RELIABILITY is "long".
 // A seed fixes what clients choose to do, but not in which order they get to do it.
 func Linearizable(t *testing.T, f Factory) {
