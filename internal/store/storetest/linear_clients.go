@@ -3,6 +3,7 @@ package storetest
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,10 +17,16 @@ import (
 type worker struct {
 	*client
 	rev   store.Revision
-	wait  *atomic.Int64     // the wait that anybody has last seen
+	seen                    // shared by all
 	held  execution.Control // as it holds it, or believes to
 	stale execution.Control // as it last held it
 	token string            // of its last poll
+}
+
+// seen is what anybody has last seen of the execution.
+type seen struct {
+	wait   *atomic.Int64
+	status *atomic.Value // an execution.Status
 }
 
 // move is something that a worker may do, so many times as likely as what has weight 1.
@@ -35,8 +42,8 @@ func playLife(t *testing.T, f Factory, seed uint64, losses bool) *history {
 	rev := store.Revision{Deployment: "story", Revision: "r1"}
 	roll := dice(seed, 0)
 	sub := execution.Submit{ID: s.faults.NewID(store.Key{}), Deployment: rev.Deployment, Revision: rev.Revision, Input: []byte("1"),
-		Budgets: execution.DefaultBudgets()}
-	if roll.IntN(3) == 0 {
+		Budgets: execution.Budgets{LostLeases: 20, Retries: 20, Claims: 20}}
+	if roll.IntN(3) == 0 { // budgets that such a short life may spend
 		sub.Budgets = execution.Budgets{LostLeases: 2, Retries: 1, Claims: 3}
 	}
 	r, err := s.faults.Submit(s.ctx, store.Submission{Submit: sub})
@@ -45,10 +52,11 @@ func playLife(t *testing.T, f Factory, seed uint64, losses bool) *history {
 	}
 	s.id.Store(&sub.ID)
 	s.model = specification(life{control: r.Record.Control, now: r.Record.Now})
-	var wait atomic.Int64
-	last := &worker{rev: rev, wait: &wait}
+	shared := seen{wait: &atomic.Int64{}, status: &atomic.Value{}}
+	shared.status.Store(execution.Queued)
+	last := &worker{rev: rev, seen: shared}
 	last.client = s.play(seed, func(c *client) func() {
-		w := &worker{client: c, rev: rev, wait: &wait}
+		w := &worker{client: c, rev: rev, seen: shared}
 		return w.act
 	})
 	last.finish()
@@ -69,24 +77,29 @@ func (w *worker) finish() {
 func (w *worker) act() {
 	moves := []move{
 		{4, func() { w.read(false) }},
-		{1, w.cancel},
-		{8, w.maintain},
+		{1, w.giveUp},
+		{6, w.maintain},
 		{2, func() { w.pass(time.Second) }},
-		{4, func() { w.pass(lease / 2) }},
-		{2, func() { w.pass(lease) }},
-		{4, func() { w.poll(w.name()) }},
+		{2, func() { w.pass(lease / 2) }},
+		{1, func() { w.pass(lease) }},
+		{2, func() { w.poll(w.name()) }},
 		{2, func() { w.poll(cmp.Or(w.token, w.name())) }}, // a repeat, where its batch is still good
 	}
-	if w.wait.Load() != 0 {
-		moves = append(moves, move{10, w.resume})
+	switch {
+	case w.status.Load() == execution.Waiting:
+		moves = append(moves, move{60, w.resume})
+	case w.status.Load() == execution.Queued:
+		moves = append(moves, move{30, func() { w.poll(w.name()) }})
+	case w.wait.Load() != 0:
+		moves = append(moves, move{3, w.resume})
 	}
 	if w.stale.ID != "" {
-		moves = append(moves, move{6, func() { w.beat(w.stale) }}, move{6, func() { w.own(w.stale) }})
+		moves = append(moves, move{9, func() { w.beat(w.stale) }}, move{9, func() { w.own(w.stale) }})
 	}
 	if w.held.ID != "" {
-		moves = append(moves, move{12, func() { w.beat(w.held) }}, move{44, func() { w.own(w.held) }}, move{6, w.freeze})
+		moves = append(moves, move{25, func() { w.beat(w.held) }}, move{90, func() { w.own(w.held) }}, move{8, w.freeze})
 	} else {
-		moves = append(moves, move{24, func() { w.poll(w.name()) }})
+		moves = append(moves, move{120, runtime.Gosched}) // leaves most of the history to who does
 	}
 	total := 0
 	for _, m := range moves {
@@ -103,11 +116,16 @@ func (w *worker) act() {
 
 // learn takes in what an answer says of the execution.
 func (w *worker) learn(out told) {
-	if out.control.Status == execution.Waiting {
-		w.wait.Store(out.control.WaitSequence)
+	c := out.control
+	if c.Status == "" {
+		return
 	}
-	if out.control.Status.Terminal() || w.idle > 0 {
-		w.idle++
+	w.status.Store(c.Status) // a hint: answers may overtake each other
+	if c.Status == execution.Waiting {
+		w.wait.Store(c.WaitSequence)
+	}
+	if c.Status.Terminal() {
+		w.over.Store(true)
 	}
 }
 
@@ -215,18 +233,18 @@ func (w *worker) command(c execution.Control) owning {
 		w.t.Error(err)
 	}
 	var cmd execution.Command
-	switch w.rand.IntN(21) {
-	case 0, 1, 2, 3, 4:
+	switch w.rand.IntN(30) {
+	case 0, 1, 2, 3, 4, 5, 6, 7:
 		cmd = execution.Checkpoint{Owned: o, Data: data, Consumed: w.once(2), Lease: lease}
-	case 5, 6, 7, 8:
+	case 8, 9, 10, 11, 12:
 		cmd = execution.Report{Owned: o}
-	case 9, 10, 11, 12:
+	case 13, 14, 15, 16, 17, 18:
 		cmd = execution.Suspend{Owned: o, Checkpoint: one(w.client, nil, data), Wait: wait, Timeout: one(w.client, 0, lease)}
-	case 13, 14:
+	case 19, 20:
 		cmd = execution.Retry{Owned: o, Delay: one(w.client, 0, 5*time.Second), Error: broken}
-	case 15, 16, 17:
+	case 21, 22, 23, 24, 25, 26:
 		cmd = execution.Release{Owned: o}
-	case 18:
+	case 27:
 		cmd = execution.Fail{Owned: o, Error: broken}
 	default:
 		cmd = execution.Complete{Owned: o, Result: data}
@@ -236,8 +254,8 @@ func (w *worker) command(c execution.Control) owning {
 
 // resume answers the wait that was last seen, or one that never was.
 func (w *worker) resume() {
-	seen := w.wait.Load()
-	in := resuming{sequence: one(w.client, 0, seen, seen+1), checked: one(w.client, seen, seen, seen, 0), answer: fmt.Sprintf("%q", w.name()),
+	wait := w.wait.Load()
+	in := resuming{sequence: one(w.client, 0, 0, wait, wait+1), checked: one(w.client, wait, wait, wait, 0), answer: fmt.Sprintf("%q", w.name()),
 		key: w.rand.IntN(answerKeys + 1), digest: one[uint8](w.client, 1, 1, 2)}
 	r := store.ResumeRequest{ID: *w.id.Load(), Scope: everyone, Answer: []byte(in.answer), Sequence: in.sequence, Checked: in.checked,
 		Digest: [32]byte{in.digest}}
@@ -257,6 +275,13 @@ func (w *worker) resume() {
 	}))
 }
 
+// giveUp cancels, rarely: most executions are to live on until the history is full.
+func (w *worker) giveUp() {
+	if w.once(3) {
+		w.cancel()
+	}
+}
+
 func (w *worker) cancel() {
 	in := canceling{reason: "enough"}
 	w.learn(w.send(faultstore.Cancel, in, true, func() told {
@@ -270,8 +295,13 @@ func (w *worker) read(first bool) {
 	}))
 }
 
-func (c *client) maintain() {
-	c.send(faultstore.Maintain, maintenance{alone: c.alone}, false, func() told { return maintainedAs(c.faults.Maintain(c.ctx, 10)) })
+func (w *worker) maintain() {
+	out := w.send(faultstore.Maintain, maintenance{alone: w.alone}, false, func() told {
+		return maintainedAs(w.faults.Maintain(w.ctx, 10))
+	})
+	if out.did == string(execution.Queued) {
+		w.status.Store(execution.Queued)
+	}
 }
 
 func (w *worker) pass(d time.Duration) { w.advanced(passing{d}, d) }

@@ -26,7 +26,9 @@ const (
 	losable = 8
 	// sends is how often a client repeats a request for an answer.
 	sends = 3
-	never = math.MaxInt64
+	// spareTime is how many more moves a client makes once the execution has ended.
+	spareTime = 6
+	never     = math.MaxInt64
 )
 
 // history is what clients asked and were told.
@@ -61,6 +63,7 @@ type scene struct {
 	faults *faultstore.Store
 	losses bool
 	id     atomic.Pointer[string] // of the execution that clients have last seen
+	over   atomic.Bool            // that execution was seen to have ended
 	lost   atomic.Int64
 	late   sync.WaitGroup // requests that nobody waits for
 
@@ -88,8 +91,10 @@ func (s *scene) play(seed uint64, act func(c *client) func()) *client {
 		c := &client{scene: s, number: n, rand: dice(seed, uint64(n)+1)}
 		next := act(c)
 		all.Go(func() {
-			for !c.full() && c.idle < 3 {
-				next()
+			for rest := spareTime; !c.full() && rest > 0; next() {
+				if c.over.Load() {
+					rest--
+				}
 			}
 		})
 	}
@@ -104,7 +109,6 @@ type client struct {
 	number int
 	rand   *rand.Rand
 	names  int
-	idle   int  // requests since it saw that all is over
 	alone  bool // nobody else acts, and nothing is lost
 }
 
