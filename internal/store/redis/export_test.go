@@ -1,6 +1,10 @@
 package redis
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"strings"
+)
 
 // StandingClock returns a configuration whose scripts read their time, in microseconds, from the key "<anchor>clock" of
 // their partition. Tests move it, and nothing else does.
@@ -18,12 +22,31 @@ func (s *Store) ClockKey(partition int) string { return s.keys.anchor(partition)
 
 // TellScripts makes the servers know all scripts, so that no call needs a second exchange.
 func (s *Store) TellScripts(ctx context.Context) error {
-	sc := s.scripts
-	for _, one := range []script{sc.attach, sc.submit, sc.find, sc.poll, sc.apply, sc.beat, sc.cancel, sc.resume, sc.read,
-		sc.controls, sc.overdue, sc.remove, sc.counts, sc.check} {
+	for _, one := range s.scripts.all() {
 		if err := s.client.ScriptLoad(ctx, one.source).Err(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Plant breaks the store: what the scripts say at a place is replaced by something else. It is an error where no script
+// says it.
+func (s *Store) Plant(text, broken string) error {
+	found := false
+	for _, one := range s.scripts.all() {
+		if strings.Contains(one.source, text) {
+			*one = scriptOf(one.name, strings.ReplaceAll(one.source, text, broken))
+			found = true
+		}
+	}
+	if !found {
+		return fmt.Errorf("no script says %q", text)
+	}
+	return nil
+}
+
+func (sc *scripts) all() []*script {
+	return []*script{&sc.attach, &sc.submit, &sc.find, &sc.poll, &sc.apply, &sc.beat, &sc.cancel, &sc.resume, &sc.read,
+		&sc.controls, &sc.overdue, &sc.remove, &sc.counts, &sc.check}
 }

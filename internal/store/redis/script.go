@@ -59,7 +59,10 @@ func loadScripts(l store.Limits, clock string) scripts {
 }
 
 func newScript(name string, parts ...string) script {
-	source := strings.Join(append(slices.Clip(parts), luaText(name)), "\n")
+	return scriptOf(name, strings.Join(append(slices.Clip(parts), luaText(name)), "\n"))
+}
+
+func scriptOf(name, source string) script {
 	sum := sha1.Sum([]byte(source)) //nolint:gosec // as the server computes it
 	return script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
 }
