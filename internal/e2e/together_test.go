@@ -102,7 +102,10 @@ type health struct {
 		Nonterminal          int64
 		Served               bool
 	} `json:"other_revisions"`
-	Store struct{ State, Error string }
+	Store struct {
+		State, Error string
+		Conditions   []struct{ Code, Message string }
+	}
 }
 
 func status(t testing.TB, ctx context.Context, server string) health {

@@ -51,10 +51,10 @@ func (s *Store) attach(ctx context.Context, seen *inspection) error {
 	case r.err != nil || errSchema != nil || errPartitions != nil:
 		return corrupt(fmt.Errorf("namespace %s can't be read", s.keys.namespace()))
 	case schema > execution.SchemaVersion:
-		seen.add(conditionNamespace, true, "namespace %q is of storage schema %d and this release knows %d: run a newer release, "+
+		seen.addf(conditionNamespace, true, "namespace %q is of storage schema %d and this release knows %d: run a newer release, "+
 			"or use another key prefix with --key-prefix (WINDROW_KEY_PREFIX)", s.config.Prefix, schema, execution.SchemaVersion)
 	case partitions != s.config.Partitions:
-		seen.add(conditionNamespace, true, "namespace %q was created with %d partitions and the setting says %d: set --partitions "+
+		seen.addf(conditionNamespace, true, "namespace %q was created with %d partitions and the setting says %d: set --partitions "+
 			"(WINDROW_PARTITIONS) to %d, or use another key prefix with --key-prefix (WINDROW_KEY_PREFIX)",
 			s.config.Prefix, partitions, s.config.Partitions, partitions)
 	}

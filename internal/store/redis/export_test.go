@@ -27,3 +27,6 @@ func (s *Store) TellScripts(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Doubt makes the store check its servers again after the next exchange, as a failure does.
+func (s *Store) Doubt() { s.standing.doubt() }

@@ -42,7 +42,7 @@ type finding struct {
 	severe  bool
 }
 
-func (i *inspection) add(code string, severe bool, format string, args ...any) {
+func (i *inspection) addf(code string, severe bool, format string, args ...any) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.found[code] = finding{fmt.Sprintf(format, args...), severe}
@@ -77,7 +77,7 @@ func (s *Store) inspect(ctx context.Context) (*inspection, error) {
 func (s *Store) checkServer(ctx context.Context, node *goredis.Client, seen *inspection) error {
 	text, err := node.Info(ctx).Result()
 	if err != nil && strings.Contains(err.Error(), "NOPERM") {
-		seen.add(conditionUnchecked, false, "Redis does not let this user run INFO: version, settings and restarts are not checked: allow it, or see to them by hand")
+		seen.addf(conditionUnchecked, false, "Redis does not let this user run INFO: version, settings and restarts are not checked: allow it, or see to them by hand")
 		return nil
 	}
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Store) checkServer(ctx context.Context, node *goredis.Client, seen *ins
 	info := parseInfo(text)
 	seen.ran(node.Options().Addr, info["run_id"])
 	if err := checkVersion(info); err != nil {
-		seen.add(conditionVersion, true, "%s", err)
+		seen.addf(conditionVersion, true, "%s", err)
 	}
 	s.checkEviction(ctx, node, info, seen)
 	s.checkPersistence(ctx, node, info, seen)
@@ -132,12 +132,12 @@ func (s *Store) checkEviction(ctx context.Context, node *goredis.Client, info ma
 	}
 	switch {
 	case policy == "":
-		seen.add(conditionUnchecked, false, "Redis does not tell its maxmemory-policy: it must be noeviction: allow INFO or CONFIG GET, or see to it by hand")
+		seen.addf(conditionUnchecked, false, "Redis does not tell its maxmemory-policy: it must be noeviction: allow INFO or CONFIG GET, or see to it by hand")
 	case policy == "noeviction":
 	case s.config.AllowEviction:
-		seen.add(conditionEviction, false, "maxmemory-policy of Redis is %q, which was allowed: at maxmemory executions are lost", policy)
+		seen.addf(conditionEviction, false, "maxmemory-policy of Redis is %q, which was allowed: at maxmemory executions are lost", policy)
 	default:
-		seen.add(conditionEviction, true, "maxmemory-policy of Redis is %q: executions could be evicted: set it to noeviction, "+
+		seen.addf(conditionEviction, true, "maxmemory-policy of Redis is %q: executions could be evicted: set it to noeviction, "+
 			"or accept their loss with --allow-eviction (WINDROW_ALLOW_EVICTION)", policy)
 	}
 }
@@ -151,7 +151,7 @@ func (s *Store) checkPersistence(ctx context.Context, node *goredis.Client, info
 	if err != nil || values["save"] != "" {
 		return // snapshots, or no permission to ask
 	}
-	seen.add(conditionNoPersistence, false, "Redis has neither appendonly nor save set: a restart of the server loses all executions")
+	seen.addf(conditionNoPersistence, false, "Redis has neither appendonly nor save set: a restart of the server loses all executions")
 }
 
 // Check implements [store.Store].

@@ -106,7 +106,7 @@ func (st *standing) once(ctx context.Context) bool {
 		return false
 	}
 	if err != nil {
-		seen.add(conditionNamespace, true, "the namespace's root in Redis can't be read: repair or remove it, or use another key prefix")
+		seen.addf(conditionNamespace, true, "the namespace's root in Redis can't be read: repair or remove it, or use another key prefix")
 	}
 	st.learn(seen)
 	return seen.refusal() == nil
