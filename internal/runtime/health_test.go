@@ -108,6 +108,7 @@ func (c candid) Conditions() []store.Condition { return c.said }
 
 // What a store says of itself is shown. A severe condition makes it degraded, although it answers and work goes on.
 func TestHealthConditions(t *testing.T) {
+	t.Parallel()
 	for want, severe := range map[string]bool{StoreOK: false, StoreDegraded: true} {
 		t.Run(want, func(t *testing.T) {
 			inBubble(t, func(k *kit) {
