@@ -91,10 +91,8 @@ func TestLostAttempt(t *testing.T) {
 	if names[0] != "gap" || slices.Index(names[1:], "gap") >= 0 || names[len(names)-1] != "completed" {
 		t.Errorf("by its cursor a viewer got %v", names)
 	}
-	conditions := status(t, ctx, s.URL).Store.Conditions
-	if i := slices.IndexFunc(conditions, func(c struct{ Code, Message string }) bool { return c.Code == "restarted" }); i < 0 ||
-		!strings.Contains(conditions[i].Message, "epoch 2 after 1") {
-		t.Errorf("conditions %+v", conditions)
+	if got := status(t, ctx, s.URL).Store.message("restarted"); !strings.Contains(got, "epoch 2 after 1") {
+		t.Errorf("/status says %q of the restart", got)
 	}
 	if n := strings.Count(s.logs.String(), "restarted or replaced"); n != 1 {
 		t.Errorf("%d lines of the log tell of the restart", n)

@@ -116,6 +116,15 @@ func (s *Store) room(refusal string) {
 	full := strings.Contains(refusal, "OOM")
 	s.conditions.set(full, conditionNoRoom, "Redis has reached maxmemory: submissions are refused, and work that was accepted goes on. "+
 		"Raise maxmemory, or lower --terminal-ttl (WINDROW_TERMINAL_TTL)", true)
-	word, _, _ := strings.Cut(strings.TrimLeft(refusal, "-"), " ")
-	s.conditions.set(refusal != "" && !full, conditionNoWrites, "Redis refuses writes ("+word+"): its log says why", true)
+	s.conditions.set(refusal != "" && !full, conditionNoWrites, "Redis refuses writes ("+errorCode(refusal)+"): its log says why", true)
+}
+
+// errorCode is the code in what a server says: the first word in capitals. Where a script asked, its place may stand before it.
+func errorCode(text string) string {
+	for word := range strings.FieldsSeq(text) {
+		if word = strings.TrimLeft(word, "-"); len(word) > 2 && strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" {
+			return word
+		}
+	}
+	return "ERR"
 }
