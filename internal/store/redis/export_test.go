@@ -30,3 +30,6 @@ func (s *Store) TellScripts(ctx context.Context) error {
 
 // Doubt makes the store check its servers again after the next exchange, as a failure does.
 func (s *Store) Doubt() { s.standing.doubt() }
+
+// CheckIsDue makes the time come at which the store checks its servers without a reason.
+func (s *Store) CheckIsDue() { s.standing.next.Store(1) }

@@ -302,6 +302,24 @@ func TestNoCheckWithoutReason(t *testing.T) {
 	}
 }
 
+// Now and then servers that never failed are checked as well, once each time.
+func TestCheckNowAndThen(t *testing.T) {
+	t.Parallel()
+	k, n := watchedKit(t, redistest.Private(t, redistest.Options{}), redis.Config{})
+	k.ok(k.server.Client().FlushAll(t.Context()).Err())
+	k.ok(k.store.Check(t.Context()))
+	if len(n.ch) > 0 || len(k.root()) > 0 {
+		t.Fatalf("checked too early: root %v", k.root())
+	}
+	k.store.CheckIsDue()
+	k.ok(k.store.Check(t.Context()))
+	n.await("+data_lost")
+	k.ok(k.store.Check(t.Context()))
+	if got := k.root(); got["epoch"] != "2" {
+		t.Errorf("root %v", got)
+	}
+}
+
 // A tail whose connection broke does not go on as if nothing had happened, also where it was not blocked then: entries that were
 // read may be gone.
 func TestTailOverARestart(t *testing.T) {
