@@ -18,14 +18,19 @@ func (s *Store) Open(ctx context.Context) error {
 		return err
 	}
 	seen, err := s.inspect(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		err = seen.refusal() // before anything is written
 	}
-	if err := seen.refusal(); err != nil {
-		return err
+	if err == nil {
+		err = s.attach(ctx, seen)
 	}
-	s.standing.learn(seen)
-	return nil
+	if err == nil {
+		err = seen.refusal()
+	}
+	if err == nil {
+		s.standing.learn(seen)
+	}
+	return err
 }
 
 // inspection is what a look at the servers and at the namespace showed. Its methods may be called by several goroutines.
@@ -58,7 +63,7 @@ func (i *inspection) refusal() error {
 	return nil
 }
 
-// inspect looks at every master, then at the namespace. An error says that it could not.
+// inspect looks at every master. An error says that it could not.
 func (s *Store) inspect(ctx context.Context) (*inspection, error) {
 	seen := &inspection{found: map[string]finding{}, runs: map[string]string{}}
 	var err error
@@ -67,10 +72,7 @@ func (s *Store) inspect(ctx context.Context) (*inspection, error) {
 	} else if node, ok := s.client.(*goredis.Client); ok {
 		err = s.checkServer(ctx, node, seen)
 	}
-	if err != nil {
-		return seen, err
-	}
-	return seen, s.attach(ctx, seen)
+	return seen, err
 }
 
 // checkServer notes why a server can't keep executions, or may lose them.

@@ -102,6 +102,9 @@ func (st *standing) once(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, st.store.config.Timeout)
 	defer cancel()
 	seen, err := st.store.inspect(ctx)
+	if err == nil {
+		err = st.store.attach(ctx, seen)
+	}
 	if err != nil && !execution.Is(err, execution.CodeCorrupt) {
 		return false
 	}
@@ -112,8 +115,10 @@ func (st *standing) once(ctx context.Context) bool {
 	return seen.refusal() == nil
 }
 
-// learn takes over what an inspection showed.
+// learn takes over what an inspection showed: what it changes for callers first, then what is told.
 func (st *standing) learn(seen *inspection) {
+	st.blocked.Store(refusalBy(seen, conditionNamespace))
+	st.bad.Store(refusalBy(seen, conditionEviction, conditionVersion))
 	for _, code := range []string{conditionUnchecked, conditionNoPersistence, conditionEviction, conditionVersion, conditionNamespace} {
 		if f, ok := seen.found[code]; ok {
 			st.store.conditions.hold(code, f.message, f.severe)
@@ -121,8 +126,6 @@ func (st *standing) learn(seen *inspection) {
 			st.store.conditions.end(code)
 		}
 	}
-	st.blocked.Store(refusalBy(seen, conditionNamespace))
-	st.bad.Store(refusalBy(seen, conditionEviction, conditionVersion))
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.last = time.Now()
