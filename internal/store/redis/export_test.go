@@ -50,3 +50,9 @@ func (sc *scripts) all() []*script {
 	return []*script{&sc.attach, &sc.submit, &sc.find, &sc.poll, &sc.apply, &sc.beat, &sc.cancel, &sc.resume, &sc.read,
 		&sc.controls, &sc.overdue, &sc.remove, &sc.counts, &sc.check}
 }
+
+// Doubt makes the store check its servers again after the next exchange, as a failure does.
+func (s *Store) Doubt() { s.standing.doubt() }
+
+// CheckIsDue makes the time come at which the store checks its servers without a reason.
+func (s *Store) CheckIsDue() { s.standing.next.Store(1) }
