@@ -418,9 +418,28 @@ type StatusEvent struct {
 	Waiting *Wait `json:"waiting,omitempty"`
 }
 
+// StoreCondition defines model for StoreCondition.
+type StoreCondition struct {
+	// Code What it is: `eviction` (executions may be evicted), `version` (the server is too old), `namespace` (what is stored is not what this process may work on), `no_room` (submissions are refused for want of memory), `no_writes` (nothing can be written), `no_persistence` (a restart of the server loses everything), `unchecked` (the server does not tell its settings), `restarted` (the server was restarted or replaced), `data_lost` (something that was stored is gone). More may be added.
+	//
+	// Examples: no_room
+	Code string `json:"code"`
+
+	// Message What is the matter, and what to do.
+	Message string `json:"message"`
+
+	// Since RFC 3339 in UTC with milliseconds.
+	//
+	// Examples: 2026-03-01T09:30:00.000Z
+	Since Timestamp `json:"since"`
+}
+
 // StoreStatus defines model for StoreStatus.
 type StoreStatus struct {
-	// Error Why the store is degraded, as a problem's code, or null.
+	// Conditions What the operator should know of the store. It is `degraded` while one of them keeps it from doing all of its work; the others are warnings, and what happened within the last day.
+	Conditions []StoreCondition `json:"conditions"`
+
+	// Error Why the store does not answer, as a problem's code, or null where it does.
 	Error *ProblemCode `json:"error"`
 
 	// Kind Which store it is.

@@ -22,6 +22,9 @@ type Options struct {
 	// Partitions is the number of hash slots that executions are spread over, 1 to 32. It is fixed when a namespace is
 	// created. Default: 1.
 	Partitions int
+	// AllowEviction accepts a Redis whose maxmemory-policy is not noeviction, which then loses executions at maxmemory. Default:
+	// such a Redis is refused.
+	AllowEviction bool
 	// Addr is the host:port to listen on; port 0 takes any free one. Default: the server does not listen, and the host
 	// mounts [Server.Handler] where it likes, at the root of a host name.
 	Addr string
@@ -78,6 +81,7 @@ func (o Options) config() (config.Config, error) {
 	c.Redis, c.Slots, c.ReleaseOnClose = config.Secret(o.RedisURL), o.Slots, o.ReleaseOnClose
 	set(&c.Prefix, o.KeyPrefix)
 	set(&c.Partitions, o.Partitions)
+	set(&c.AllowEviction, o.AllowEviction)
 	set(&c.Addr, o.Addr)
 	set(&c.Lease, o.Lease)
 	set(&c.Poll, o.Poll)

@@ -17,6 +17,7 @@ func keepers() []keeper {
 		{"github.com/go-chi/chi", []string{"internal/httpapi"}, "the router is a detail of the HTTP floor"},
 		{"github.com/prometheus/client_golang", []string{"internal/telemetry", "internal/e2e"}, "metric names and labels are decided in one place"},
 		{"github.com/lmittmann/tint", []string{"internal/telemetry"}, "parts log through slog and know no format"},
+		{"github.com/anishathalye/porcupine", []string{"internal/store/storetest"}, "what histories are held against is decided in one place"},
 		{"github.com/spf13/cobra", []string{"internal/cli"}, "only programs have a command line"},
 	}
 }

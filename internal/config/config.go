@@ -21,9 +21,10 @@ type Config struct {
 	Revision string // of the demo deployments; empty: "1"
 	Demo     bool   // serve the demo deployments
 
-	Partitions     int // fixed when a namespace is created, 1 to 32
-	Slots          int // attempts at once, a deployment; 0: one a CPU
-	MaxNonterminal int // unfinished executions of a deployment; 0: no limit
+	AllowEviction  bool // use a Redis that may evict executions
+	Partitions     int  // fixed when a namespace is created, 1 to 32
+	Slots          int  // attempts at once, a deployment; 0: one a CPU
+	MaxNonterminal int  // unfinished executions of a deployment; 0: no limit
 
 	Lease          time.Duration
 	CommitMargin   time.Duration // end of a lease in which nothing is committed; 0: the smaller of 1.5 s and a tenth of the lease

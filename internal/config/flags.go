@@ -36,6 +36,7 @@ func registerPlace(s settings, c *Config) {
 	s.secret(&c.Redis, "redis", "URL of Redis or Valkey: redis://, unix://, redis-sentinel://, redis+cluster://, rediss with TLS; as a variable it stays out of process lists")
 	s.text(&c.Prefix, "key-prefix", "what every key begins with")
 	s.number(&c.Partitions, "partitions", "hash slots that executions are spread over, 1 to 32; fixed when a namespace is created")
+	s.flag(&c.AllowEviction, "allow-eviction", "use a Redis whose maxmemory-policy is not noeviction, and which then loses executions at maxmemory")
 	s.flag(&c.Demo, "demo", "serve the demo deployments")
 	s.text(&c.Revision, "revision", "revision of the demo deployments (empty: 1)")
 	s.text(&c.LogLevel, "log-level", "debug, info, warn or error")

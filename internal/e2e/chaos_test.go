@@ -121,12 +121,19 @@ func TestFullRedis(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for range 5 {
+	for round := range 5 {
 		limit("1")
 		r := f.ask(http.StatusServiceUnavailable, "POST", "/v1/deployments/echo/executions", `{"input":1}`)
 		var problem struct{ Code string }
 		if r.decode(t, &problem); problem.Code != "store_unavailable" {
 			t.Errorf("refused with %s", problem.Code)
+		}
+		if round == 0 {
+			eventually(t, f.ctx, "/status says that there is no room", func() bool {
+				h := status(t, f.ctx, f.url())
+				return h.Status == "degraded" && h.Store.State == "degraded" && h.Store.message("no_room") != ""
+			})
+			must(t, f.ctx, http.StatusOK, "GET", f.url()+"/readyz", "")
 		}
 		at := f.work[0].viewers[0].last().Payload.Index
 		f.await(f.work[0], at+3) // also without room

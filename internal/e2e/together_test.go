@@ -86,6 +86,21 @@ func awaitStatus(t *testing.T, ctx context.Context, server, id, status string) {
 	}
 }
 
+type storeHealth struct {
+	State, Error string
+	Conditions   []struct{ Code, Message string }
+}
+
+// message is what the condition with that code says; empty: it does not hold.
+func (s storeHealth) message(code string) string {
+	for _, c := range s.Conditions {
+		if c.Code == code {
+			return c.Message
+		}
+	}
+	return ""
+}
+
 // health is what the tests look at of /status.
 type health struct {
 	Status      string
@@ -102,7 +117,7 @@ type health struct {
 		Nonterminal          int64
 		Served               bool
 	} `json:"other_revisions"`
-	Store struct{ State, Error string }
+	Store storeHealth
 }
 
 func status(t testing.TB, ctx context.Context, server string) health {

@@ -75,9 +75,14 @@ func reasonsOf(h runtime.Health) []string {
 	if h.Draining {
 		reasons = append(reasons, "The process shuts down and takes no more work.")
 	}
-	if h.Store.Status != runtime.StoreOK {
+	if h.Store.Code != "" {
 		reasons = append(reasons, fmt.Sprintf("The store does not answer as it should (%s); first noticed at %s.",
 			h.Store.Code, h.Store.Since.UTC().Format(time.RFC3339)))
+	}
+	for _, c := range h.Store.Conditions {
+		if c.Severe {
+			reasons = append(reasons, c.Message+".")
+		}
 	}
 	if h.Store.Malformed > 0 {
 		reasons = append(reasons, fmt.Sprintf("%d stored executions can't be read and are listed for repair.", h.Store.Malformed))
@@ -88,7 +93,7 @@ func reasonsOf(h runtime.Health) []string {
 	for _, l := range h.Loops {
 		if !l.Running && !h.Draining {
 			reasons = append(reasons, fmt.Sprintf("The %s is down and about to be started again.", l.Name))
-		} else if l.ErrorStreak > 0 && h.Store.Status == runtime.StoreOK {
+		} else if l.ErrorStreak > 0 && h.Store.Code == "" {
 			reasons = append(reasons, fmt.Sprintf("The %s has failed %d times in a row.", l.Name, l.ErrorStreak))
 		}
 	}
@@ -99,10 +104,16 @@ func reasonsOf(h runtime.Health) []string {
 func begun(l runtime.LoopHealth) bool { return l.Running || l.Restarts > 0 }
 
 func (a *api) storeStatus(s runtime.StoreHealth) contract.StoreStatus {
-	out := contract.StoreStatus{Kind: a.StoreKind, State: contract.StateOk}
+	out := contract.StoreStatus{Kind: a.StoreKind, State: contract.StateOk, Conditions: []contract.StoreCondition{}}
 	if s.Status != runtime.StoreOK {
+		out.State = contract.StateDegraded
+	}
+	if s.Code != "" {
 		code, _ := codeOf(s.Code)
-		out.State, out.Error = contract.StateDegraded, &code
+		out.Error = &code
+	}
+	for _, c := range s.Conditions {
+		out.Conditions = append(out.Conditions, contract.StoreCondition{Code: c.Code, Message: c.Message, Since: contract.Timestamp{Time: c.Since}})
 	}
 	return out
 }

@@ -33,13 +33,15 @@ type Health struct {
 	At     time.Time
 }
 
-// StoreHealth is what the last read of the store showed.
+// StoreHealth is what the last read of the store showed. A store is degraded when that failed, or a condition is severe.
 type StoreHealth struct {
 	Status    string         // StoreOK or StoreDegraded
-	Code      execution.Code // why it is degraded; empty: it is not
+	Code      execution.Code // why the read failed; empty: it did not
 	Since     time.Time      // when the status came to be what it is
 	Latency   time.Duration  // of that read
 	Malformed int64          // controls that can't be read, listed for repair
+	// Conditions are what the store says of itself, whether or not it answers.
+	Conditions []store.Condition
 }
 
 // DeploymentHealth is the state of a deployment in this process.
@@ -138,7 +140,7 @@ func (r *Runtime) look(ctx context.Context, before StoreHealth) Health {
 		err = execution.Errorf(execution.CodeUnavailable, "the store took %s to answer", took)
 	}
 	out := Health{Healthy: true, Draining: r.registry.isQuiesced(), At: time.Now(), Loops: r.loopHealth()}
-	out.Store = storeHealth(before, err, out.At, took)
+	out.Store = storeHealth(before, err, r.conditions(), out.At, took)
 	known := &counts
 	if err != nil {
 		known = nil
@@ -154,9 +156,17 @@ func (r *Runtime) look(ctx context.Context, before StoreHealth) Health {
 	return out
 }
 
-func storeHealth(before StoreHealth, err error, now time.Time, took time.Duration) StoreHealth {
-	out := StoreHealth{Status: StoreOK, Code: execution.CodeOf(err), Since: before.Since, Latency: took}
-	if err != nil {
+// conditions are what the store says of itself, where it does.
+func (r *Runtime) conditions() []store.Condition {
+	if reporter, ok := r.Store.(store.Reporter); ok {
+		return reporter.Conditions()
+	}
+	return nil
+}
+
+func storeHealth(before StoreHealth, err error, conditions []store.Condition, now time.Time, took time.Duration) StoreHealth {
+	out := StoreHealth{Status: StoreOK, Code: execution.CodeOf(err), Since: before.Since, Latency: took, Conditions: conditions}
+	if err != nil || slices.ContainsFunc(conditions, func(c store.Condition) bool { return c.Severe }) {
 		out.Status = StoreDegraded
 	}
 	if out.Status != before.Status {
@@ -180,7 +190,7 @@ func (r *Runtime) deploymentHealth(l load, h Health, counts *store.Counts) Deplo
 		up = up && loop.Running
 		out.ErrorStreak = max(out.ErrorStreak, loop.ErrorStreak)
 	}
-	out.Healthy = up && out.ErrorStreak == 0 && h.Store.Status == StoreOK
+	out.Healthy = up && out.ErrorStreak == 0 && h.Store.Code == ""
 	if !h.Draining && h.Loops[0].Running { // the claimer
 		out.Running = l.slots
 	}

@@ -98,6 +98,36 @@ func TestHealthDegraded(t *testing.T) {
 	})
 }
 
+// candid is a store that says something of itself.
+type candid struct {
+	store.Store
+	said []store.Condition
+}
+
+func (c candid) Conditions() []store.Condition { return c.said }
+
+// What a store says of itself is shown. A severe condition makes it degraded, although it answers and work goes on.
+func TestHealthConditions(t *testing.T) {
+	t.Parallel()
+	for want, severe := range map[string]bool{StoreOK: false, StoreDegraded: true} {
+		t.Run(want, func(t *testing.T) {
+			inBubble(t, func(k *kit) {
+				p := k.params(deploy(complete))
+				said := []store.Condition{{Code: "no_room", Message: "it is full", Since: time.Now(), Severe: severe}}
+				p.Store = candid{p.Store, said}
+				k.start(p)
+				h := k.rt.Health(k.Context())
+				if diff := cmp.Diff(said, h.Store.Conditions); diff != "" {
+					k.Errorf("conditions (-want +got):\n%s", diff)
+				}
+				if h.Store.Status != want || h.Store.Code != "" || !h.Healthy || h.Deployments[0].Counts == nil {
+					k.Errorf("health %+v, want a store that is %s", h, want)
+				}
+			})
+		})
+	}
+}
+
 // After an outage the health is well again as soon as the store answers, also where a loop that had failed has nothing to ask
 // any more: with a short lease no attempt is left to renew, with a long one no maintenance is due for a while.
 func TestHealthAfterOutage(t *testing.T) {

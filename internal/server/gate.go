@@ -17,7 +17,10 @@ type gate struct {
 	open atomic.Bool
 }
 
-var _ store.Store = (*gate)(nil)
+var (
+	_ store.Store    = (*gate)(nil)
+	_ store.Reporter = (*gate)(nil)
+)
 
 // pass carries out a call where the gate is open.
 func pass[T any](g *gate, call func() (T, error)) (T, error) {
@@ -90,6 +93,14 @@ func (g *gate) Counts(ctx context.Context) (store.Counts, error) {
 func (g *gate) Check(ctx context.Context) error {
 	_, err := pass(g, func() (struct{}, error) { return struct{}{}, g.to.Check(ctx) })
 	return err
+}
+
+// Conditions implements [store.Reporter] for a store that does.
+func (g *gate) Conditions() []store.Condition {
+	if r, ok := g.to.(store.Reporter); ok {
+		return r.Conditions()
+	}
+	return nil
 }
 
 func (g *gate) Close() error { return g.to.Close() }

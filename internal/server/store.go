@@ -19,7 +19,7 @@ func NewStore(c config.Config, log *slog.Logger, m *telemetry.Metrics) (store.St
 		return memory.New(memory.Config{Limits: limits}), nil
 	}
 	s, err := redis.New(redis.Config{URL: c.Redis.Reveal(), Prefix: c.Prefix, Partitions: c.Partitions, Limits: limits,
-		Logger: log, Observe: observe(m)})
+		AllowEviction: c.AllowEviction, Logger: log, Observe: observe(m), Condition: m.StoreCondition})
 	if err != nil { // all but the URL was valid before
 		return nil, &config.Problem{Setting: "redis", Limit: err.Error()}
 	}

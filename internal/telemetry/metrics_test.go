@@ -24,6 +24,9 @@ func touchAll(m *Metrics) {
 	m.RedisExchange("pipeline", OutcomeOK, time.Millisecond)
 	m.RedisCommand("claim", OutcomeOK)
 	m.RedisCommand("append", "timeout")
+	m.StoreCondition("restarted", true)
+	m.StoreCondition("no_room", true)
+	m.StoreCondition("no_room", false)
 	m.ViewerOpened("echo")
 	m.ViewerOpened("echo")
 	m.ViewerClosed("echo")
@@ -77,6 +80,10 @@ func TestMetricsHaveTheirValues(t *testing.T) {
 		`windrow_recoveries_total{outcome="queued"}`:                                                       "1",
 		`windrow_pickup_duration_seconds_count{deployment="echo"}`:                                         "1",
 		`windrow_queue_age_seconds_count{deployment="echo"}`:                                               "1",
+		`windrow_store_condition{code="no_room"}`:                                                          "0",
+		`windrow_store_condition{code="restarted"}`:                                                        "1",
+		`windrow_store_conditions_total{code="no_room"}`:                                                   "1",
+		`windrow_store_conditions_total{code="restarted"}`:                                                 "1",
 		`windrow_redis_exchanges_total{name="pipeline",outcome="ok"}`:                                      "1",
 		`windrow_redis_exchange_duration_seconds_count{name="pipeline",outcome="ok"}`:                      "1",
 		`windrow_redis_commands_total{name="claim",outcome="ok"}`:                                          "1",

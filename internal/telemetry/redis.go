@@ -12,6 +12,8 @@ type redisMetrics struct {
 	exchanges *prometheus.CounterVec
 	commands  *prometheus.CounterVec
 	duration  *prometheus.HistogramVec
+	condition *prometheus.GaugeVec
+	occurred  *prometheus.CounterVec
 }
 
 func newRedisMetrics() redisMetrics {
@@ -19,11 +21,13 @@ func newRedisMetrics() redisMetrics {
 		exchanges: counterVec("redis_exchanges_total", "Exchanges with Redis, by name and outcome.", "name", "outcome"),
 		commands:  counterVec("redis_commands_total", "Commands sent to Redis, by script or command name and outcome.", "name", "outcome"),
 		duration:  histogramVec("redis_exchange_duration_seconds", "Duration of an exchange with Redis, by name and outcome.", "name", "outcome"),
+		condition: gaugeVec("store_condition", "Whether a condition of the store holds, by its code as /status has it.", "code"),
+		occurred:  counterVec("store_conditions_total", "How often a condition of the store began, by its code; of restarted and data_lost, how often it happened.", "code"),
 	}
 }
 
 func (r redisMetrics) all() []prometheus.Collector {
-	return []prometheus.Collector{r.exchanges, r.commands, r.duration}
+	return []prometheus.Collector{r.exchanges, r.commands, r.duration, r.condition, r.occurred}
 }
 
 // RedisExchange counts one exchange with its duration. The name is that of the
@@ -40,5 +44,17 @@ func (m *Metrics) RedisExchange(name, outcome string, elapsed time.Duration) {
 func (m *Metrics) RedisCommand(name, outcome string) {
 	if m != nil {
 		m.redis.commands.WithLabelValues(name, outcome).Inc()
+	}
+}
+
+// StoreCondition shows that a condition of the store holds, or does not any more. Its code is one of a closed set.
+func (m *Metrics) StoreCondition(code string, holds bool) {
+	switch {
+	case m == nil:
+	case holds:
+		m.redis.condition.WithLabelValues(code).Set(1)
+		m.redis.occurred.WithLabelValues(code).Inc()
+	default:
+		m.redis.condition.WithLabelValues(code).Set(0)
 	}
 }

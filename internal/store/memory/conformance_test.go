@@ -34,3 +34,9 @@ func TestModel(t *testing.T) {
 	t.Parallel()
 	storetest.Model(t, newEnv, newEnv)
 }
+
+// What clients see of the store at once has an order.
+func TestLinearizable(t *testing.T) {
+	t.Parallel()
+	storetest.Linearizable(t, newEnv)
+}

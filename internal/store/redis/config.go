@@ -28,10 +28,17 @@ type Config struct {
 	DialTimeout time.Duration // for a connection; default 5 s
 	Timeout     time.Duration // for a reply, where the context says nothing sooner; default 5 s
 
+	// AllowEviction accepts a server whose maxmemory-policy is not noeviction, which then loses executions at maxmemory.
+	AllowEviction bool
+
 	Limits store.Limits
 
 	// Logger takes warnings about the server's settings; default: nothing is logged.
 	Logger *slog.Logger
+
+	// Condition, where it is not nil, is told when a condition begins or ends, by its code; of what happened, such as a restart
+	// of a server, also when it happens again. It must not block.
+	Condition func(code string, holds bool)
 
 	// Observe, where it is not nil, is told of each exchange: the name of its script (of the first one in a pipeline), the
 	// number of exchanges and of commands in it, how long it took, and "ok", the code of its failure, or "noscript" where the

@@ -123,6 +123,7 @@ func (s *Store) send(ctx context.Context, calls []call, whole func(int) bool) []
 			out[i] = reply{v, s.failed(blame(ctx, err))}
 		}
 	}
+	s.standing.saw(calls, out, start)
 	s.observe(calls, out, time.Since(start))
 	return out
 }

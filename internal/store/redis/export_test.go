@@ -2,7 +2,9 @@ package redis
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -38,9 +40,7 @@ func (s *Store) ClockKey(partition int) string { return s.keys.anchor(partition)
 
 // TellScripts makes the servers know all scripts, so that no call needs a second exchange.
 func (s *Store) TellScripts(ctx context.Context) error {
-	sc := s.scripts
-	for _, one := range []script{sc.attach, sc.submit, sc.find, sc.poll, sc.apply, sc.beat, sc.cancel, sc.resume, sc.read,
-		sc.controls, sc.overdue, sc.remove, sc.counts, sc.check} {
+	for _, one := range s.scripts.all() {
 		load := func(ctx context.Context, node *goredis.Client) error { return node.ScriptLoad(ctx, one.source).Err() }
 		if many, ok := s.client.(*goredis.ClusterClient); ok {
 			if err := many.ForEachMaster(ctx, load); err != nil {
@@ -52,3 +52,30 @@ func (s *Store) TellScripts(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Plant breaks the store: what the scripts say at a place is replaced by something else. It is an error where no script
+// says it.
+func (s *Store) Plant(text, broken string) error {
+	found := false
+	for _, one := range s.scripts.all() {
+		if strings.Contains(one.source, text) {
+			*one = scriptOf(one.name, strings.ReplaceAll(one.source, text, broken))
+			found = true
+		}
+	}
+	if !found {
+		return fmt.Errorf("no script says %q", text)
+	}
+	return nil
+}
+
+func (sc *scripts) all() []*script {
+	return []*script{&sc.attach, &sc.submit, &sc.find, &sc.poll, &sc.apply, &sc.beat, &sc.cancel, &sc.resume, &sc.read,
+		&sc.controls, &sc.overdue, &sc.remove, &sc.counts, &sc.check}
+}
+
+// Doubt makes the store check its servers again after the next exchange, as a failure does.
+func (s *Store) Doubt() { s.standing.doubt() }
+
+// CheckIsDue makes the time come at which the store checks its servers without a reason.
+func (s *Store) CheckIsDue() { s.standing.next.Store(1) }

@@ -37,6 +37,7 @@ func (s *Store) Listen(ctx context.Context, ring func(store.Revision)) error {
 	if ctx.Err() != nil {
 		return nil
 	}
+	s.standing.doubt()
 	return s.failed(err)
 }
 

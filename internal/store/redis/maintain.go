@@ -51,7 +51,8 @@ type chore struct {
 
 // page is what lua/overdue.lua lists.
 type page struct {
-	front         // as it stands afterwards
+	front               // as it stands afterwards
+	held, stamp   int64 // the partition's stamp as it was, and as it is
 	chores        []chore
 	ended         []string
 	leases, waits int // listed
@@ -86,8 +87,9 @@ func (s *Store) round(ctx context.Context, fronts []front, left *budget, m *stor
 
 // overdue lists what there is to do, and decides what to do about it.
 func (s *Store) overdue(ctx context.Context, fronts []front, left budget) ([]page, error) {
-	calls := make([]call, len(fronts))
+	calls, known := make([]call, len(fronts)), make([]int64, len(fronts))
 	for i, f := range fronts {
+		known[i] = s.stamps.of(f.partition)
 		part := left.portion(i, len(fronts))
 		var head packer
 		head.array(6).number(int64(part.leases)).number(int64(f.skipLeases))
@@ -96,6 +98,8 @@ func (s *Store) overdue(ctx context.Context, fronts []front, left budget) ([]pag
 		calls[i] = call{s.scripts.overdue, s.keys.anchor(f.partition), []any{head.bytes()}}
 	}
 	pages := make([]page, len(fronts))
+	var gone window
+	defer func() { s.lost(gone) }()
 	for i, rep := range s.exchange(ctx, calls...) {
 		if rep.err != nil {
 			return nil, rep.err
@@ -104,6 +108,8 @@ func (s *Store) overdue(ctx context.Context, fronts []front, left budget) ([]pag
 		if err := pages[i].decode(rep.value); err != nil {
 			return nil, err
 		}
+		gone.stamped(pages[i].held, known[i])
+		s.stamps.set(fronts[i].partition, pages[i].stamp)
 	}
 	return pages, nil
 }
@@ -115,6 +121,7 @@ func (pg *page) decode(v any) error {
 	pg.malformed = int(counts.number())
 	leases, waits := int(counts.number()), int(counts.number())
 	pg.more = counts.flag()
+	pg.held, pg.stamp = counts.number(), counts.number()
 	r.failed(counts)
 	pg.skipLeases, pg.skipWaits, pg.foreign = pg.skipLeases+leases, pg.skipWaits+waits, leases+waits
 	pg.recoveries(r)

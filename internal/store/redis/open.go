@@ -2,13 +2,13 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	goredis "github.com/redis/go-redis/v9"
-
-	"github.com/windrow-run/windrow/internal/execution"
 )
 
 // Open checks the servers and the namespace, which it creates where there is none. An error of CodeUnavailable passes;
@@ -17,36 +17,81 @@ func (s *Store) Open(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	var err error
-	if many, ok := s.client.(*goredis.ClusterClient); ok {
-		err = many.ForEachMaster(ctx, s.checkServer)
-	} else if node, ok := s.client.(*goredis.Client); ok {
-		err = s.checkServer(ctx, node)
+	seen, err := s.inspect(ctx)
+	if err == nil {
+		err = seen.refusal() // before anything is written
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.attach(ctx, seen)
 	}
-	return s.attach(ctx)
+	if err == nil {
+		err = seen.refusal()
+	}
+	if err == nil {
+		s.standing.learn(seen)
+	}
+	return err
 }
 
-// checkServer refuses a server that can't keep executions, and warns of one that may lose them.
-func (s *Store) checkServer(ctx context.Context, node *goredis.Client) error {
+// inspection is what a look at the servers and at the namespace showed. Its methods may be called by several goroutines.
+type inspection struct {
+	mu    sync.Mutex         // guards the following
+	found map[string]finding // by the code of the condition
+	runs  map[string]string  // id of each server's run, by address; empty where it is not told
+	root  namespace
+}
+
+// finding is a condition that holds.
+type finding struct {
+	message string
+	severe  bool
+}
+
+func (i *inspection) addf(code string, severe bool, format string, args ...any) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.found[code] = finding{fmt.Sprintf(format, args...), severe}
+}
+
+// refusal is the first reason, if any, for which the servers must not be used.
+func (i *inspection) refusal() error {
+	for _, code := range []string{conditionVersion, conditionEviction, conditionNamespace} {
+		if f, ok := i.found[code]; ok && f.severe {
+			return errors.New(f.message)
+		}
+	}
+	return nil
+}
+
+// inspect looks at every master. An error says that it could not.
+func (s *Store) inspect(ctx context.Context) (*inspection, error) {
+	seen := &inspection{found: map[string]finding{}, runs: map[string]string{}}
+	var err error
+	if many, ok := s.client.(*goredis.ClusterClient); ok {
+		err = many.ForEachMaster(ctx, func(ctx context.Context, node *goredis.Client) error { return s.checkServer(ctx, node, seen) })
+	} else if node, ok := s.client.(*goredis.Client); ok {
+		err = s.checkServer(ctx, node, seen)
+	}
+	return seen, err
+}
+
+// checkServer notes why a server can't keep executions, or may lose them.
+func (s *Store) checkServer(ctx context.Context, node *goredis.Client, seen *inspection) error {
 	text, err := node.Info(ctx).Result()
 	if err != nil && strings.Contains(err.Error(), "NOPERM") {
-		s.config.Logger.Warn("Redis does not let this user run INFO: version and settings are not checked")
+		seen.addf(conditionUnchecked, false, "Redis does not let this user run INFO: version, settings and restarts are not checked: allow it, or see to them by hand")
 		return nil
 	}
 	if err != nil {
 		return translate(err)
 	}
 	info := parseInfo(text)
+	seen.ran(node.Options().Addr, info["run_id"])
 	if err := checkVersion(info); err != nil {
-		return err
+		seen.addf(conditionVersion, true, "%s", err)
 	}
-	if err := s.checkEviction(ctx, node, info); err != nil {
-		return err
-	}
-	s.checkPersistence(ctx, node, info)
+	s.checkEviction(ctx, node, info, seen)
+	s.checkPersistence(ctx, node, info, seen)
 	return nil
 }
 
@@ -81,22 +126,26 @@ func majorMinor(version string) (major, minor int) {
 	return major, minor
 }
 
-// checkEviction refuses a policy under which the server may drop executions.
-func (s *Store) checkEviction(ctx context.Context, node *goredis.Client, info map[string]string) error {
+// checkEviction refuses a policy under which the server may drop executions, unless the operator takes that upon himself.
+func (s *Store) checkEviction(ctx context.Context, node *goredis.Client, info map[string]string, seen *inspection) {
 	policy := info["maxmemory_policy"]
 	if policy == "" {
 		policy = node.ConfigGet(ctx, "maxmemory-policy").Val()["maxmemory-policy"]
 	}
-	if policy == "" {
-		s.config.Logger.Warn("Redis does not tell its maxmemory-policy: it must be noeviction")
-	} else if policy != "noeviction" {
-		return fmt.Errorf("maxmemory-policy of Redis is %q: executions could be evicted; set it to noeviction", policy)
+	switch {
+	case policy == "":
+		seen.addf(conditionUnchecked, false, "Redis does not tell its maxmemory-policy: it must be noeviction: allow INFO or CONFIG GET, or see to it by hand")
+	case policy == "noeviction":
+	case s.config.AllowEviction:
+		seen.addf(conditionEviction, false, "maxmemory-policy of Redis is %q, which was allowed: at maxmemory executions are lost", policy)
+	default:
+		seen.addf(conditionEviction, true, "maxmemory-policy of Redis is %q: executions could be evicted: set it to noeviction, "+
+			"or accept their loss with --allow-eviction (WINDROW_ALLOW_EVICTION)", policy)
 	}
-	return nil
 }
 
 // checkPersistence warns where a restart of the server loses everything.
-func (s *Store) checkPersistence(ctx context.Context, node *goredis.Client, info map[string]string) {
+func (s *Store) checkPersistence(ctx context.Context, node *goredis.Client, info map[string]string, seen *inspection) {
 	if info["aof_enabled"] == "1" {
 		return
 	}
@@ -104,34 +153,14 @@ func (s *Store) checkPersistence(ctx context.Context, node *goredis.Client, info
 	if err != nil || values["save"] != "" {
 		return // snapshots, or no permission to ask
 	}
-	s.config.Logger.Warn("Redis has neither appendonly nor save set: a restart of the server loses all executions")
-}
-
-// attach compares the namespace with what this process was told, and creates it where there is none.
-func (s *Store) attach(ctx context.Context) error {
-	c := call{script: s.scripts.attach, anchor: s.keys.namespace(), args: []any{execution.SchemaVersion, s.config.Partitions}}
-	replies := s.exchange(ctx, c)
-	if replies[0].err != nil {
-		return replies[0].err
-	}
-	r := read(replies[0].value)
-	schema, errSchema := strconv.Atoi(r.text())
-	partitions, errPartitions := strconv.Atoi(r.text())
-	switch {
-	case r.err != nil || errSchema != nil || errPartitions != nil:
-		return corrupt(fmt.Errorf("namespace %s can't be read", s.keys.namespace()))
-	case schema > execution.SchemaVersion:
-		return fmt.Errorf("namespace %q is of storage schema %d and this release knows %d: run a newer release, or use another key prefix",
-			s.config.Prefix, schema, execution.SchemaVersion)
-	case partitions != s.config.Partitions:
-		return fmt.Errorf("namespace %q was created with %d partitions and the setting says %d: set it to %d, or use another key prefix",
-			s.config.Prefix, partitions, s.config.Partitions, partitions)
-	}
-	return nil
+	seen.addf(conditionNoPersistence, false, "Redis has neither appendonly nor save set: a restart of the server loses all executions")
 }
 
 // Check implements [store.Store].
 func (s *Store) Check(ctx context.Context) error {
+	if err := s.standing.unfit(); err != nil {
+		return err
+	}
 	calls := make([]call, s.config.Partitions)
 	for p := range calls {
 		calls[p] = call{script: s.scripts.check, anchor: s.keys.anchor(p)}

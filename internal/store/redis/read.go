@@ -95,6 +95,7 @@ func (s *Store) Counts(ctx context.Context) (store.Counts, error) {
 	}
 	var out store.Counts
 	byName := map[string]store.RevisionCount{}
+	refusal := ""
 	for _, rep := range s.exchange(ctx, calls...) {
 		if rep.err != nil {
 			return store.Counts{}, rep.err
@@ -103,6 +104,7 @@ func (s *Store) Counts(ctx context.Context) (store.Counts, error) {
 		out.Now = max(out.Now, r.instant())
 		out.Leases += r.number()
 		out.Malformed += r.number()
+		refusal = cmp.Or(refusal, r.text())
 		for rows := r.list(); rows.more(); {
 			addCount(byName, rows.list())
 		}
@@ -110,6 +112,7 @@ func (s *Store) Counts(ctx context.Context) (store.Counts, error) {
 			return store.Counts{}, r.fault()
 		}
 	}
+	s.room(refusal)
 	for _, c := range byName {
 		out.Revisions = append(out.Revisions, c)
 	}

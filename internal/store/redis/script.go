@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/windrow-run/windrow/internal/store"
@@ -23,6 +24,7 @@ type script struct {
 	name   string
 	source string
 	sha    string
+	ran    *atomic.Bool // once: a server that does not know it now is another one, or was restarted
 }
 
 // scripts are all that the store runs. Each file under lua/ says what it does.
@@ -59,9 +61,12 @@ func loadScripts(l store.Limits, clock string) scripts {
 }
 
 func newScript(name string, parts ...string) script {
-	source := strings.Join(append(slices.Clip(parts), luaText(name)), "\n")
+	return scriptOf(name, strings.Join(append(slices.Clip(parts), luaText(name)), "\n"))
+}
+
+func scriptOf(name, source string) script {
 	sum := sha1.Sum([]byte(source)) //nolint:gosec // as the server computes it
-	return script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
+	return script{name: name, source: source, sha: hex.EncodeToString(sum[:]), ran: new(atomic.Bool)}
 }
 
 // luaText is the text of a file under lua/.

@@ -19,6 +19,10 @@ type Store struct {
 	history *histories
 	moved   *overflow
 
+	conditions *conditions
+	standing   *standing
+	stamps     stamps
+
 	ctx   context.Context // ends with Close
 	close context.CancelFunc
 	calls sync.WaitGroup // what goes on by itself or blocks: exchanges, Listen, reads of tails
@@ -28,7 +32,10 @@ type Store struct {
 	ended bool
 }
 
-var _ store.Store = (*Store)(nil)
+var (
+	_ store.Store    = (*Store)(nil)
+	_ store.Reporter = (*Store)(nil)
+)
 
 // New makes a store. It opens no connection; the error tells which part of the configuration can't be used.
 func New(c Config) (*Store, error) {
@@ -49,7 +56,11 @@ func New(c Config) (*Store, error) {
 		history: newHistories(c.Limits),
 		moved:   newOverflow(),
 		tails:   map[*tail]struct{}{},
+
+		conditions: newConditions(c),
+		stamps:     stamps{last: make([]int64, c.Partitions)},
 	}
+	s.standing = &standing{store: s}
 	s.ctx, s.close = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -61,7 +72,7 @@ type quiet struct{}
 // Printf says nothing.
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// usable is an error where ctx or the store has ended.
+// usable is an error where ctx or the store has ended, or where the servers hold what this process must not touch.
 func (s *Store) usable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return unavailable(err)
@@ -69,7 +80,7 @@ func (s *Store) usable(ctx context.Context) error {
 	if s.ctx.Err() != nil {
 		return unavailable(goredis.ErrClosed)
 	}
-	return nil
+	return s.standing.refusal()
 }
 
 // enter counts a blocking call in, so that Close waits for it; false where the store has ended.

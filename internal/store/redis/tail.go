@@ -38,6 +38,7 @@ type tail struct {
 	woken   bool  // Wake was called since the last Read returned
 	wakes   int64 // entries sent to the wake stream; the number is the id, so that no clock matters
 	cutting bool  // the present Read is to end: no connection may be made for it
+	changed bool  // the connection broke, and another was made: the server may have lost entries that were read
 	closed  bool
 }
 
@@ -79,6 +80,7 @@ func (t *tail) dialer(dial dialFunc) dialFunc {
 			_ = conn.Close() // the client finds out
 			return conn, nil
 		}
+		t.changed = t.changed || t.conn != nil
 		t.conn = conn
 		return conn, nil
 	}
@@ -114,13 +116,20 @@ func (t *tail) begin() (after int64, quiet bool, err error) {
 	return t.wakes, false, nil
 }
 
-// end closes a Read and tells whether it was woken.
-func (t *tail) end() (woken, closed bool) {
+// errChanged is why a Read fails that went well, over a connection that had taken the place of a broken one: positions that
+// were read before have to be proved again.
+var errChanged = errors.New("the connection was replaced")
+
+// end closes a Read and tells whether it was woken, and whether its connection took the place of one that had broken.
+func (t *tail) end(err error) (woken, changed, closed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	woken = t.woken
-	t.reading, t.woken = false, false
-	return woken, t.closed
+	if said := goredis.Error(nil); err != nil && !errors.As(err, &said) {
+		t.conn = nil // it broke, which the error tells: the next one takes nobody's place
+	}
+	woken, changed = t.woken, t.changed
+	t.reading, t.woken, t.changed = false, false, false
+	return woken, changed, t.closed
 }
 
 // Read implements [store.Tail].
@@ -137,8 +146,13 @@ func (t *tail) Read(ctx context.Context, logs []store.Position, wait time.Durati
 		return nil, err
 	}
 	streams, err := t.await(ctx, t.request(logs, after, wait), wait)
-	woken, closed := t.end()
+	woken, changed, closed := t.end(err)
+	if changed || err != nil && !errors.Is(err, goredis.Nil) && !closed && !woken && ctx.Err() == nil {
+		t.store.standing.doubt()
+	}
 	switch {
+	case changed && !closed && ctx.Err() == nil:
+		return nil, unavailable(errChanged)
 	case err == nil:
 		return t.decode(streams)
 	case errors.Is(err, goredis.Nil):

@@ -1,5 +1,6 @@
 // Package storetest is what every store has to pass: a conformance suite ([Run]), a model test that drives two stores side
-// by side ([Model]), and a checker of what must always hold ([Checker]). Only tests import it.
+// by side ([Model]), a search for an order of what clients saw at once ([Linearizable]), and a checker of what must always
+// hold ([Checker]). Only tests import it.
 package storetest
 
 import (

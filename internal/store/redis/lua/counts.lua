@@ -1,9 +1,10 @@
 -- counts tells what a partition holds, by revision.
 --
 -- KEYS  [1] anchor of the partition
--- Reply {now, leases, malformed, {queue, nonterminal, ready, delayed, oldest, served, ...}}
+-- Reply {now, leases, malformed, refusal, {queue, nonterminal, ready, delayed, oldest, served, ...}}
 --
--- Its cost grows with the number of revisions only. Writes nothing.
+-- refusal: why the server would refuse a submission now, in its own words, or ''. Its cost grows with the number of
+-- revisions only. Writes nothing.
 local function pairs_of(reply)
   local out = {}
   if failed(reply) then return out end
@@ -28,6 +29,12 @@ local function backlog(q)
   return ready + due, delayed - due, oldest
 end
 
+-- What the server says to a write that may take memory; there is no key that this one could write.
+local function refusal()
+  local reply = redis.pcall('SET', anchor .. 'none', '', 'XX')
+  return failed(reply) and reply.err or ''
+end
+
 local held = pairs_of(redis.pcall('HGETALL', anchor .. 'capacity'))
 local served = pairs_of(redis.pcall('ZRANGE', anchor .. 'served', '0', '-1', 'WITHSCORES'))
 local names, out = {}, {}
@@ -39,4 +46,4 @@ for name in pairs(names) do
   local ready, delayed, oldest = backlog(name)
   out[#out + 1] = {name, tonumber(held[name] or 0) or 0, ready, delayed, oldest, tonumber(served[name] or 0)}
 end
-return cmsgpack.pack({us, size('leases'), size('malformed'), out})
+return cmsgpack.pack({us, size('leases'), size('malformed'), refusal(), out})

@@ -2,7 +2,7 @@
 --
 -- KEYS  [1] anchor of the partition
 -- ARGV  [1] packed {leases at most, leases to pass over, waits at most, waits to pass over, ended at most, ended to pass over}
--- Reply {packed {now, malformed, foreign leases, foreign waits, more: 0 or 1}, {id, control, ...},
+-- Reply {packed {now, malformed, foreign leases, foreign waits, more: 0 or 1, stamp before, stamp}, {id, control, ...},
 --       {id, control, wait, ...}, {id, ...}}
 --
 -- Decides nothing; with nothing to do it prunes the index of what is served. Members whose control is gone or tells otherwise
@@ -86,7 +86,18 @@ local function waits()
   return out
 end
 
+-- Leaves the time every few seconds, so that a server that came back with older data gives itself away. Returns what stood
+-- there, and what does now; 0 where nothing stood there.
+local function stamp()
+  local held = redis.pcall('GET', anchor .. 'stamp')
+  held = not failed(held) and held and integer(held) or 0
+  if ms - held < 5000 then return held, held end
+  local reply = try('SET', anchor .. 'stamp', text(ms), 'PX', text(BACKSTOP))
+  return held, failed(reply) and held or ms
+end
+
+local held, stamped = stamp()
 walk()
 local running, waiting, ended = leases(), waits(), due('retention', ended_offset, ended_limit)
 if #running + #waiting + #ended == 0 then prune() end
-return {cmsgpack.pack({us, malformed, foreign_leases, foreign_waits, more}), running, waiting, ended}
+return {cmsgpack.pack({us, malformed, foreign_leases, foreign_waits, more, held, stamped}), running, waiting, ended}
