@@ -3,6 +3,7 @@ package redistest
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -62,7 +63,7 @@ func (n *node) restart(more ...string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.killLocked()
-	p, err := launch(n.binary, n.dir, n.port, append(n.args[:len(n.args):len(n.args)], more...))
+	p, err := launch(n.binary, n.dir, n.port, append(slices.Clip(n.args), more...))
 	if err != nil {
 		return fmt.Errorf("restart: %w", err)
 	}
