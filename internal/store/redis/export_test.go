@@ -13,15 +13,6 @@ func Through(c Config, dial func(ctx context.Context, network, addr string) (net
 	return c
 }
 
-// MovedTo is the address at which the client looks for the server of a partition.
-func (s *Store) MovedTo(ctx context.Context, partition int) (string, error) {
-	o, err := s.nodeOptions(ctx, s.keys.anchor(partition))
-	if err != nil {
-		return "", err
-	}
-	return o.Addr, nil
-}
-
 // StandingClock returns a configuration whose scripts read their time, in microseconds, from the key "<anchor>clock" of
 // their partition. Tests move it, and nothing else does.
 func StandingClock(c Config) Config {
