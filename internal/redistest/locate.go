@@ -8,9 +8,11 @@ import (
 
 // The environment variables that choose the shared server.
 const (
-	envURL   = "WINDROW_TEST_REDIS_URL"
-	envFrom  = "WINDROW_TEST_REDIS_FROM"
-	envImage = "WINDROW_TEST_REDIS_IMAGE"
+	envURL      = "WINDROW_TEST_REDIS_URL"
+	envFrom     = "WINDROW_TEST_REDIS_FROM"
+	envImage    = "WINDROW_TEST_REDIS_IMAGE"
+	envBinary   = "WINDROW_TEST_REDIS_BINARY"
+	envTopology = "WINDROW_TEST_REDIS_TOPOLOGY"
 )
 
 // The three ways to a server, as WINDROW_TEST_REDIS_FROM spells them.
@@ -18,6 +20,13 @@ const (
 	fromURL    = "url"
 	fromPath   = "path"
 	fromDocker = "docker"
+)
+
+// The topologies of the shared server, as WINDROW_TEST_REDIS_TOPOLOGY spells them.
+const (
+	single   = "single"
+	cluster  = "cluster"
+	sentinel = "sentinel"
 )
 
 // defaultImage is what Docker runs unless WINDROW_TEST_REDIS_IMAGE says otherwise.
@@ -46,10 +55,21 @@ type surroundings struct {
 }
 
 // locate finds the source of the shared server in the documented order, or
-// only the one that WINDROW_TEST_REDIS_FROM forces. Its errors name the remedies.
+// only the one that WINDROW_TEST_REDIS_FROM forces. More servers than one are always started from a binary. Its errors name
+// the remedies.
 func (s surroundings) locate() (source, error) {
 	forced := s.getenv(envFrom)
 	order := []string{fromURL, fromPath, fromDocker}
+	topology, err := s.topology()
+	if err != nil {
+		return source{}, err
+	}
+	if topology != single {
+		order = []string{fromPath}
+		if forced != "" && forced != fromPath {
+			return source{}, fmt.Errorf("%s=%s needs a binary: %s=%s can't be had with it", envTopology, topology, envFrom, forced)
+		}
+	}
 	if forced != "" {
 		order = []string{forced}
 	}
@@ -88,8 +108,27 @@ func (s surroundings) try(from string) (source, error) {
 	}
 }
 
-// binary finds the server binary on the PATH.
+// topology is that of the shared server.
+func (s surroundings) topology() (string, error) {
+	switch asked := s.getenv(envTopology); asked {
+	case "", single:
+		return single, nil
+	case cluster, sentinel:
+		return asked, nil
+	default:
+		return "", fmt.Errorf("%s=%s: want %s, %s or %s", envTopology, asked, single, cluster, sentinel)
+	}
+}
+
+// binary finds the server binary: the one that WINDROW_TEST_REDIS_BINARY names, or the first on the PATH.
 func (s surroundings) binary() (string, error) {
+	if named := s.getenv(envBinary); named != "" {
+		path, err := s.lookPath(named)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", envBinary, err)
+		}
+		return path, nil
+	}
 	for _, name := range []string{"redis-server", "valkey-server"} {
 		if path, err := s.lookPath(name); err == nil {
 			return path, nil

@@ -3,6 +3,7 @@ package redistest
 import (
 	"errors"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -22,7 +23,7 @@ func (p place) surroundings() surroundings {
 		getenv: func(name string) string { return p.env[name] },
 		lookPath: func(name string) (string, error) {
 			if slices.Contains(p.binaries, name) {
-				return "/bin/" + name, nil
+				return path.Join("/", "bin", name), nil
 			}
 			return "", fs.ErrNotExist
 		},
@@ -49,6 +50,10 @@ func TestLocate(t *testing.T) {
 		{"Valkey is as good", place{nil, both[:1], true}, source{fromPath, "/bin/valkey-server"}},
 		{"then Docker", place{nil, nil, true}, source{fromDocker, defaultImage}},
 		{"with the image asked for", place{map[string]string{envImage: "x:1"}, nil, true}, source{fromDocker, "x:1"}},
+		{"a named binary comes before the PATH", place{map[string]string{envBinary: "old"}, append(both, "old"), true}, source{fromPath, "/bin/old"}},
+		{"but not before a URL", place{map[string]string{envBinary: "old", envURL: url}, append(both, "old"), true}, source{fromURL, url}},
+		{"several servers come from a binary", place{map[string]string{envTopology: cluster, envURL: url}, both, true}, source{fromPath, "/bin/redis-server"}},
+		{"also where that is said", place{map[string]string{envTopology: sentinel, envFrom: fromPath}, both, true}, source{fromPath, "/bin/redis-server"}},
 		{"a forced way skips those before it", place{map[string]string{envURL: url, envFrom: fromDocker}, both, true}, source{fromDocker, defaultImage}},
 	}
 	for _, test := range tests {
@@ -62,6 +67,20 @@ func TestLocate(t *testing.T) {
 				t.Errorf("source (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestLocateRefuses(t *testing.T) {
+	t.Parallel()
+	for reason, env := range map[string]map[string]string{
+		`WINDROW_TEST_REDIS_TOPOLOGY=ring: want single, cluster or sentinel`:                       {envTopology: "ring"},
+		`WINDROW_TEST_REDIS_TOPOLOGY=cluster needs a binary: WINDROW_TEST_REDIS_FROM=docker can't`: {envTopology: cluster, envFrom: fromDocker},
+		`WINDROW_TEST_REDIS_BINARY: file does not exist`:                                           {envBinary: "gone", envTopology: sentinel},
+	} {
+		src, err := place{env: env, binaries: []string{"redis-server"}, docker: true}.surroundings().locate()
+		if err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("%v: found %v, error %v", env, src, err)
+		}
 	}
 }
 

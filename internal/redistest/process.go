@@ -28,6 +28,8 @@ const (
 	// lowestPort and highestPort bound the ports of servers: above the well-known
 	// services, below the ephemeral ranges.
 	lowestPort, highestPort = 20000, 32000
+	// clusterBus is how far above its port a member of a cluster speaks with the others.
+	clusterBus = 10000
 	// logTail is how many bytes of a server's log an error shows.
 	logTail = 2000
 )
@@ -59,12 +61,12 @@ func launch(binary, dir string, port int, args []string) (*process, error) {
 	return p, nil
 }
 
-// launchAnywhere is launch on a free port. Between the choice of a port and
+// launchAnywhere is launch on a free port, which pick finds. Between the choice of a port and
 // its use by the server another process may take it, so it tries a few.
-func launchAnywhere(binary, dir string, args []string) (*process, int, error) {
+func launchAnywhere(binary, dir string, pick func() (int, error), args []string) (*process, int, error) {
 	var failures []error
 	for range portTries {
-		port, err := freePort()
+		port, err := pick()
 		if err != nil {
 			return nil, 0, err
 		}
@@ -84,9 +86,11 @@ func launchAnywhere(binary, dir string, args []string) (*process, int, error) {
 // group: an interrupt at the terminal ends the test process, whose end the
 // watchdog sees.
 func startProcess(binary, dir string, port int, args []string) (*process, error) {
-	cmd := exec.Command(binary, append([]string{
-		"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir, "--logfile", logFile(dir),
-	}, args...)...)
+	own := []string{"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir, "--logfile", logFile(dir)}
+	if _, err := os.Stat(sentinelFile(dir)); err == nil {
+		own = append([]string{sentinelFile(dir), "--sentinel"}, own...)
+	}
+	cmd := exec.Command(binary, append(own, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", binary, err)
@@ -150,7 +154,7 @@ func (p *process) ready(ctx context.Context, port int) error {
 		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), MaxRetries: -1, PoolSize: 1, Protocol: 2,
 	})
 	defer func() { _ = client.Close() }() // it only ever asked
-	return poll(ctx, p.exited, func() error {
+	return poll(ctx, pollInterval, p.exited, func() error {
 		if err := client.Ping(ctx).Err(); err != nil {
 			return err
 		}
@@ -165,15 +169,19 @@ func (p *process) ready(ctx context.Context, port int) error {
 	})
 }
 
-// poll calls check until it returns nil. It gives up with the last failure
+// poll calls check, at that interval, until it returns nil. It gives up with the last failure
 // when ctx ends, and with errExited when exited closes.
-func poll(ctx context.Context, exited <-chan struct{}, check func() error) error {
-	ticker := time.NewTicker(pollInterval)
+func poll(ctx context.Context, every time.Duration, exited <-chan struct{}, check func() error) error {
+	ticker := time.NewTicker(every)
 	defer ticker.Stop()
+	var err error
 	for {
-		err := check()
-		if err == nil {
+		now := check()
+		if now == nil {
 			return nil
+		}
+		if ctx.Err() == nil || err == nil {
+			err = now // what was the matter, not that time ran out
 		}
 		select {
 		case <-exited:
@@ -192,14 +200,36 @@ func freePort() (int, error) {
 	var failure error
 	for range portTries {
 		port := lowestPort + rand.IntN(highestPort-lowestPort)
-		listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err == nil {
-			return port, listener.Close()
+		if failure = tryPort(port); failure == nil {
+			return port, nil
 		}
-		failure = err
 	}
 	return 0, fmt.Errorf("find a free port: %w", failure)
 }
+
+// freeClusterPort is freePort for a member of a cluster, whose bus takes the port 10,000 above its own.
+func freeClusterPort() (int, error) {
+	var failure error
+	for range portTries {
+		port := lowestPort + rand.IntN(highestPort-clusterBus-lowestPort)
+		if failure = errors.Join(tryPort(port), tryPort(port+clusterBus)); failure == nil {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("find a free port: %w", failure)
+}
+
+// tryPort returns nil when nobody uses the port now.
+func tryPort(port int) error {
+	listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return err
+	}
+	return listener.Close()
+}
+
+// sentinelFile is the configuration in the directory of a Sentinel, which writes there what it learns. Other servers have none.
+func sentinelFile(dir string) string { return filepath.Join(dir, "sentinel.conf") }
 
 func logFile(dir string) string { return filepath.Join(dir, "server.log") }
 

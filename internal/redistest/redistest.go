@@ -39,7 +39,7 @@ type harness struct {
 	url     string
 	err     error
 	stop    func() error
-	client  *redis.Client // of all tests; nil: nobody asked for one
+	client  redis.UniversalClient // of all tests; nil: nobody asked for one
 }
 
 // URL returns the URL of the shared server of this test process, started when
@@ -49,11 +49,31 @@ func URL(t testing.TB) string {
 	return shared.mustURL(t)
 }
 
-// Client returns a client of the shared server. All tests of the process share
-// it, so that it may be asked for again and again.
-func Client(t testing.TB) *redis.Client {
+// Client returns a client of the shared server, or of all that stand in its
+// place. All tests of the process share it, so that it may be asked for again
+// and again.
+func Client(t testing.TB) redis.UniversalClient {
 	t.Helper()
 	return shared.mustClient(t)
+}
+
+// Keys returns the keys of the shared server that match a pattern, of all masters.
+func Keys(t testing.TB, pattern string) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	var all []string
+	err := scan(ctx, Client(t), pattern, func(_ *redis.Client, keys []string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, keys...)
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("list the keys %s: %v", pattern, err)
+	}
+	return all
 }
 
 // Prefix returns a key prefix that no other test has, free of characters that
@@ -105,6 +125,7 @@ func ServerVersion(t testing.TB) Version {
 //
 // The options go to goleak.
 func Main(m *testing.M, options ...goleak.Option) int {
+	redis.SetLogger(silent{})
 	code := m.Run()
 	if err := shared.close(); err != nil {
 		fmt.Fprintf(os.Stderr, "redistest: stop the server: %v\n", err)
@@ -119,6 +140,11 @@ func Main(m *testing.M, options ...goleak.Option) int {
 	}
 	return 0
 }
+
+// silent drops what the client of Redis would print: it comes back as errors too.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 // mustURL returns the server's URL, starting it first if need be. A failure is
 // remembered: what is missing for one test is missing for all.
@@ -136,17 +162,17 @@ func (h *harness) mustURL(t testing.TB) string {
 	return h.url
 }
 
-func (h *harness) mustClient(t testing.TB) *redis.Client {
+func (h *harness) mustClient(t testing.TB) redis.UniversalClient {
 	t.Helper()
 	url := h.mustURL(t)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.client == nil {
-		options, err := redis.ParseURL(url)
+		client, err := clientOf(url)
 		if err != nil {
 			t.Fatalf("the URL of the server: %v", err)
 		}
-		h.client = redis.NewClient(options)
+		h.client = client
 	}
 	return h.client
 }
@@ -175,7 +201,7 @@ func (s surroundings) open() (url string, stop func() error, err error) {
 	}
 	switch src.from {
 	case fromPath:
-		return openBinary(src.value)
+		return s.openBinary(src.value)
 	case fromDocker:
 		return runContainer(src.value)
 	default:
@@ -183,22 +209,17 @@ func (s surroundings) open() (url string, stop func() error, err error) {
 	}
 }
 
-// openBinary starts a server without persistence in a temporary directory.
-func openBinary(binary string) (url string, stop func() error, err error) {
-	dir, err := os.MkdirTemp("", "windrow-redis-")
+// openBinary starts servers without persistence, in the topology that is asked for.
+func (s surroundings) openBinary(binary string) (url string, stop func() error, err error) {
+	topology, err := s.topology()
 	if err != nil {
-		return "", nil, fmt.Errorf("directory of the server: %w", err)
-	}
-	p, port, err := launchAnywhere(binary, dir, []string{"--save", "", "--appendonly", "no"})
-	if err != nil {
-		_ = os.RemoveAll(dir) // the failure to start is what matters
 		return "", nil, err
 	}
-	stop = func() error {
-		p.kill()
-		return os.RemoveAll(dir)
+	servers, err := startSet(topology, binary, Options{})
+	if err != nil {
+		return "", nil, err
 	}
-	return loopbackURL(port), stop, nil
+	return servers.url, servers.stop, nil
 }
 
 // checkURL makes sure that a server answers where WINDROW_TEST_REDIS_URL points.
@@ -219,38 +240,36 @@ func checkURL(url string) error {
 
 func loopbackURL(port int) string { return "redis://127.0.0.1:" + strconv.Itoa(port) + "/0" }
 
-// newClient returns a client that ends with the test.
-func newClient(t testing.TB, url string) *redis.Client {
-	t.Helper()
-	options, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatalf("parse the server's URL: %v", err)
-	}
-	client := redis.NewClient(options)
-	t.Cleanup(func() { _ = client.Close() }) // a test may have closed it before
-	return client
-}
-
-// removeKeys unlinks every key under prefix, a bounded step at a time.
-func removeKeys(client *redis.Client, prefix string) error {
+// removeKeys unlinks every key under prefix.
+func removeKeys(client redis.UniversalClient, prefix string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
-	var cursor uint64
-	for {
-		keys, next, err := client.Scan(ctx, cursor, prefix+"*", scanCount).Result()
-		if err != nil {
-			return err
-		}
-		if len(keys) > 0 {
-			if err := client.Unlink(ctx, keys...).Err(); err != nil {
+	return scan(ctx, client, prefix+"*", func(node *redis.Client, keys []string) error {
+		_, err := node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for _, key := range keys { // one by one: they may lie in several slots
+				pipe.Unlink(ctx, key)
+			}
+			return nil
+		})
+		return err
+	})
+}
+
+// scan hands out the keys of all masters that match a pattern, a bounded step at a time. On a cluster several calls of f may
+// run at once.
+func scan(ctx context.Context, client redis.UniversalClient, pattern string, f func(node *redis.Client, keys []string) error) error {
+	return eachMaster(ctx, client, func(ctx context.Context, node *redis.Client) error {
+		for cursor := uint64(0); ; {
+			keys, next, err := node.Scan(ctx, cursor, pattern, scanCount).Result()
+			if err == nil && len(keys) > 0 {
+				err = f(node, keys)
+			}
+			if err != nil || next == 0 {
 				return err
 			}
+			cursor = next
 		}
-		if next == 0 {
-			return nil
-		}
-		cursor = next
-	}
+	})
 }
 
 // parseVersion reads a version from the server section of INFO. Valkey reports

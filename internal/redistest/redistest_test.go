@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 )
 
 // deadline bounds each wait of these tests.
@@ -77,7 +78,12 @@ func TestServerByPath(t *testing.T) {
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
-	client := newClient(t, url)
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatalf("parse %s: %v", url, err)
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
 	dir := client.ConfigGet(testContext(t), "dir").Val()["dir"]
 	if err := stop(); err != nil {
 		t.Fatalf("stop: %v", err)
@@ -105,7 +111,7 @@ func TestPrefixRemovesItsKeysOnly(t *testing.T) {
 			t.Fatalf("set: %v", err)
 		}
 	})
-	if keys := client.Keys(ctx, inner+"*").Val(); len(keys) != 0 {
+	if keys := Keys(t, inner+"*"); len(keys) != 0 {
 		t.Errorf("%d keys are left", len(keys))
 	}
 	if n := client.Exists(ctx, outer+":kept").Val(); n != 1 {

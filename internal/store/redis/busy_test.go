@@ -39,11 +39,10 @@ func TestPollIsOneExchange(t *testing.T) {
 // serving its revisions.
 func TestOutOfMemoryOverPartitions(t *testing.T) {
 	t.Parallel()
-	server := redistest.Private(t, redistest.Options{})
-	k := openKit(t, redis.Config{URL: server.URL(), Prefix: "oom", Partitions: 4})
+	k := ownKit(t, redis.Config{Prefix: "oom", Partitions: 4})
 	id := k.submit()
 	k.poll(0)
-	k.ok(server.Client().ConfigSet(t.Context(), "maxmemory", "1").Err())
+	k.full()
 	served := k.servedAt()
 	for k.servedAt() == served {
 		if p := k.poll(4); id != "" {

@@ -45,7 +45,8 @@ type Config struct {
 	// server had to be told the script.
 	Observe func(script string, exchanges, commands int, d time.Duration, outcome string)
 
-	clock string // text in place of lua/clock.lua; only tests set it
+	clock string   // text in place of lua/clock.lua; only tests set it
+	dial  dialFunc // in place of the client's own; only tests set it
 }
 
 func (c Config) withDefaults() Config {

@@ -11,6 +11,8 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/windrow-run/windrow/internal/execution"
 )
 
 // topology is how the servers of a URL stand together.
@@ -48,7 +50,7 @@ func tune(c Config, o *goredis.UniversalOptions) {
 	o.ContextTimeoutEnabled = true
 	o.DisableIdentity = true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	o.PoolSize, o.DialTimeout = c.PoolSize, c.DialTimeout
+	o.PoolSize, o.DialTimeout, o.Dialer = c.PoolSize, c.DialTimeout, c.dial
 	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout
 }
 
@@ -177,6 +179,16 @@ func parameters(o *goredis.UniversalOptions, query url.Values) error {
 		}
 	}
 	return nil
+}
+
+// failed is what a call to the servers came to. Where a cluster did not serve it another server may by now: the client looks
+// for it by itself only once a minute, or when a server that answers says so.
+func (s *Store) failed(err error) error {
+	err = translate(err)
+	if many, ok := s.client.(*goredis.ClusterClient); ok && execution.Is(err, execution.CodeUnavailable) {
+		many.ReloadState(s.ctx) // in the background, and not more than a few times a second
+	}
+	return err
 }
 
 // nodeOptions are the options of a client of its own for the server that holds the key.

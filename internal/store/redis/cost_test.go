@@ -68,8 +68,9 @@ func TestCost(t *testing.T) {
 // TestBytes holds what the most frequent operations send and receive, but for their payloads, against what they may.
 func TestBytes(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t)
-	k := openKit(t, redis.Config{URL: p.url(), Prefix: redistest.Prefix(t)})
+	p := &proxy{}
+	server := redistest.Private(t, redistest.Options{})
+	k := openKit(t, p.between(redis.Config{URL: server.URL(), Prefix: "bytes"}))
 	k.ok(k.store.TellScripts(t.Context()))
 	id := func() string { return execution.NewLogEpoch(execution.Instant(1e15)) + "abcdefghi" } // 22 characters
 	var c execution.Control

@@ -115,12 +115,12 @@ func (s *Store) send(ctx context.Context, calls []call, whole func(int) bool) []
 	}
 	var out []reply
 	if err := s.await(ctx, func() { s.process(ctx, commands) }); err != nil {
-		out = failAll(len(calls), err)
+		out = failAll(len(calls), s.failed(err))
 	} else {
 		out = make([]reply, len(calls))
 		for i, c := range commands {
 			v, err := c.Result()
-			out[i] = reply{v, translate(blame(ctx, err))}
+			out[i] = reply{v, s.failed(blame(ctx, err))}
 		}
 	}
 	s.standing.saw(calls, out, start)

@@ -3,8 +3,26 @@ package redis
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
+
+	goredis "github.com/redis/go-redis/v9"
 )
+
+// Through returns a configuration whose connections, those to Sentinels included, are made by dial.
+func Through(c Config, dial func(ctx context.Context, network, addr string) (net.Conn, error)) Config {
+	c.dial = dial
+	return c
+}
+
+// MovedTo is the address at which the client looks for the server of a partition.
+func (s *Store) MovedTo(ctx context.Context, partition int) (string, error) {
+	o, err := s.nodeOptions(ctx, s.keys.anchor(partition))
+	if err != nil {
+		return "", err
+	}
+	return o.Addr, nil
+}
 
 // StandingClock returns a configuration whose scripts read their time, in microseconds, from the key "<anchor>clock" of
 // their partition. Tests move it, and nothing else does.
@@ -23,7 +41,12 @@ func (s *Store) ClockKey(partition int) string { return s.keys.anchor(partition)
 // TellScripts makes the servers know all scripts, so that no call needs a second exchange.
 func (s *Store) TellScripts(ctx context.Context) error {
 	for _, one := range s.scripts.all() {
-		if err := s.client.ScriptLoad(ctx, one.source).Err(); err != nil {
+		load := func(ctx context.Context, node *goredis.Client) error { return node.ScriptLoad(ctx, one.source).Err() }
+		if many, ok := s.client.(*goredis.ClusterClient); ok {
+			if err := many.ForEachMaster(ctx, load); err != nil {
+				return err
+			}
+		} else if err := load(ctx, s.client.(*goredis.Client)); err != nil {
 			return err
 		}
 	}

@@ -1,9 +1,12 @@
 package redis_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+
+	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/redistest"
@@ -14,11 +17,10 @@ import (
 // A server that forgot its scripts is told them again, single calls and pipelines alike.
 func TestScriptsAreToldAgain(t *testing.T) {
 	t.Parallel()
-	server := redistest.Private(t, redistest.Options{})
-	k := openKit(t, redis.Config{URL: server.URL(), Prefix: "noscript", Partitions: 3})
+	k := ownKit(t, redis.Config{Prefix: "noscript", Partitions: 3})
 	flush := func() {
 		t.Helper()
-		k.ok(server.Client().ScriptFlush(t.Context()).Err())
+		k.own.EachMaster(func(ctx context.Context, node *goredis.Client) error { return node.ScriptFlush(ctx).Err() })
 	}
 	flush()
 	c := k.start()
@@ -304,11 +306,10 @@ func TestMalformedLease(t *testing.T) {
 // At maxmemory a submission is refused and leaves nothing, while all that is under way goes on.
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
-	server := redistest.Private(t, redistest.Options{})
-	k := openKit(t, redis.Config{URL: server.URL(), Prefix: "oom"})
+	k := ownKit(t, redis.Config{Prefix: "oom"})
 	running, waiting, queued := k.start(), k.suspend(k.start()), k.submit()
 	k.stream(running, chunks(1, 0, "a"))
-	k.ok(server.Client().ConfigSet(t.Context(), "maxmemory", "1").Err())
+	k.full()
 
 	sub := k.submission()
 	_, err := k.store.Submit(t.Context(), sub)
@@ -317,7 +318,7 @@ func TestOutOfMemory(t *testing.T) {
 	if !errors.As(err, &e) || e.Message != "the store has no room" || !e.Unchanged {
 		t.Errorf("error is %+v", e)
 	}
-	if n := server.Client().Exists(t.Context(), k.key("c:"+sub.ID), k.key("i:"+sub.ID)).Val(); n != 0 {
+	if n := k.own.Client().Exists(t.Context(), k.key("c:"+sub.ID), k.key("i:"+sub.ID)).Val(); n != 0 {
 		t.Errorf("%d keys were written", n)
 	}
 	for _, b := range []store.Beat{{Lease: lease}, {Chunks: chunks(1, 1, "b")}, {Lease: lease, Chunks: chunks(1, 2, "c")}} {

@@ -146,7 +146,7 @@ func TestNothingIsLeft(t *testing.T) {
 	_, err = s.Resume(t.Context(), store.ResumeRequest{ID: c.ID, Scope: store.Scope{All: true}, Answer: []byte("1"), Checked: c.WaitSequence, Key: "k"})
 	k.ok(err)
 	c = k.poll(1).Claimed[0].Control
-	for _, name := range k.keys(client.Keys(t.Context(), k.prefix+":{0}:*").Val()) {
+	for _, name := range k.keys(redistest.Keys(t, k.prefix+":{0}:*")) {
 		if ttl := client.PTTL(t.Context(), k.prefix+":{0}:"+name).Val(); ttl > 0 && !strings.HasPrefix(name, "batch:") {
 			t.Errorf("%s of a running execution ends in %v", name, ttl)
 		}
@@ -154,7 +154,7 @@ func TestNothingIsLeft(t *testing.T) {
 	_, err = s.Cancel(t.Context(), c.ID, store.Scope{All: true}, "enough")
 	k.ok(err)
 	k.complete(c)
-	for _, name := range k.keys(client.Keys(t.Context(), k.prefix+":{0}:*").Val()) {
+	for _, name := range k.keys(redistest.Keys(t, k.prefix+":{0}:*")) {
 		ttl, root := client.PTTL(t.Context(), k.prefix+":{0}:"+name).Val(), name == "retention" || name == "served" || name == "clock"
 		if (ttl > 0) == root {
 			t.Errorf("%s ends in %v", name, ttl)
@@ -169,7 +169,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if m.Removed != 1 {
 		t.Errorf("maintained %+v", m)
 	}
-	for _, name := range k.keys(client.Keys(t.Context(), k.prefix+":{0}:*").Val()) {
+	for _, name := range k.keys(redistest.Keys(t, k.prefix+":{0}:*")) {
 		if name != "served" && name != "clock" && (name != "stamp" || client.PTTL(t.Context(), k.key(name)).Val() <= 0) {
 			t.Errorf("%s is left", name)
 		}

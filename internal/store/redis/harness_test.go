@@ -45,7 +45,7 @@ func closeStore(tb testing.TB, s *redis.Store) {
 type movable struct {
 	t      testing.TB
 	store  *redis.Store
-	client *goredis.Client
+	client goredis.UniversalClient
 	prefix string
 	now    int64 // microseconds
 }
@@ -72,12 +72,8 @@ func (m *movable) advance(d time.Duration) {
 	m.t.Helper()
 	m.step(d)
 	for _, kind := range []string{":l:*", ":batch:*"} {
-		keys := m.client.Scan(m.ctx(), 0, m.prefix+":{*}"+kind, 1000).Iterator()
-		for keys.Next(m.ctx()) {
-			m.age(keys.Val(), d)
-		}
-		if err := keys.Err(); err != nil {
-			m.t.Fatal(err)
+		for _, key := range redistest.Keys(m.t, m.prefix+":{*}"+kind) {
+			m.age(key, d)
 		}
 	}
 }

@@ -1,9 +1,12 @@
 package redis_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
+
+	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/redistest"
@@ -20,13 +23,32 @@ type kit struct {
 	prefix string
 	rev    store.Revision
 	tokens int
-	server *redistest.Server // where the test has one of its own
+	server *redistest.Server  // where the test has one of its own
+	own    *redistest.Servers // where the test has its own, in the topology of all
 }
 
 // newKit opens a store in a namespace of its own on the shared server.
 func newKit(t *testing.T) *kit {
 	t.Helper()
 	return openKit(t, redis.Config{URL: redistest.URL(t), Prefix: redistest.Prefix(t)})
+}
+
+// ownKit opens a store on servers of the test's own, in the topology of all.
+func ownKit(t *testing.T, c redis.Config) *kit {
+	t.Helper()
+	own := redistest.Own(t, redistest.Options{})
+	c.URL = own.URL()
+	k := openKit(t, c)
+	k.own = own
+	return k
+}
+
+// full leaves the test's own servers no room.
+func (k *kit) full() {
+	k.Helper()
+	k.own.EachMaster(func(ctx context.Context, node *goredis.Client) error {
+		return node.ConfigSet(ctx, "maxmemory", "1").Err()
+	})
 }
 
 func openKit(t *testing.T, c redis.Config) *kit {

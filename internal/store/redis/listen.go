@@ -38,7 +38,7 @@ func (s *Store) Listen(ctx context.Context, ring func(store.Revision)) error {
 		return nil
 	}
 	s.standing.doubt()
-	return translate(err)
+	return s.failed(err)
 }
 
 // receive rings for each message, and once when all channels are subscribed. It returns the first error.

@@ -66,7 +66,7 @@ func TestOpenWarnsOfNoPersistence(t *testing.T) {
 func TestOpenWithLeastRights(t *testing.T) {
 	t.Parallel()
 	server := redistest.Private(t, redistest.Options{})
-	err := server.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~windrow:*", "&windrow:*", "+@all", "-info", "-config", "-@dangerous").Err()
+	err := server.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~windrow:*", "resetchannels", "&windrow:*", "+@all", "-info", "-config", "-@dangerous").Err()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,10 +149,9 @@ func TestServerComesBack(t *testing.T) {
 // A frozen server holds a call no longer than its context, or its timeout, allows.
 func TestFrozenServer(t *testing.T) {
 	t.Parallel()
-	server := redistest.Private(t, redistest.Options{})
-	k := openKit(t, redis.Config{URL: server.URL(), Prefix: "frozen", Timeout: 300 * time.Millisecond})
-	server.Pause()
-	defer server.Resume()
+	k := ownKit(t, redis.Config{Prefix: "frozen", Timeout: 300 * time.Millisecond})
+	k.own.Pause()
+	defer k.own.Resume()
 	start := time.Now()
 	k.refused(k.store.Check(t.Context()), execution.CodeUnavailable)
 	if d := time.Since(start); d > 3*time.Second {
@@ -163,10 +162,9 @@ func TestFrozenServer(t *testing.T) {
 // A call on a frozen server ends with its context, canceled or past its deadline, and closing the store waits for nothing.
 func TestCallsEndWithTheirContext(t *testing.T) {
 	t.Parallel()
-	server := redistest.Private(t, redistest.Options{})
-	k := openKit(t, redis.Config{URL: server.URL(), Prefix: "frozen", Timeout: time.Hour})
-	server.Pause()
-	defer server.Resume()
+	k := ownKit(t, redis.Config{Prefix: "frozen", Timeout: time.Hour})
+	k.own.Pause()
+	defer k.own.Resume()
 	deadline, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
 	canceled, cancel := context.WithCancel(t.Context())

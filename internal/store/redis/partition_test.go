@@ -127,8 +127,8 @@ func TestCeilingOverPartitions(t *testing.T) {
 // A submission whose reply was lost in the second partition that it tried is found there, though the first has room again.
 func TestLostReplyElsewhere(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t)
-	k := openKit(t, redis.Config{URL: p.url(), Prefix: redistest.Prefix(t), Partitions: 2})
+	p := &proxy{}
+	k := openKit(t, p.between(redis.Config{URL: redistest.URL(t), Prefix: redistest.Prefix(t), Partitions: 2}))
 	k.ok(k.store.TellScripts(t.Context()))
 	first := k.submission()
 	home, _ := k.store.PartitionOf(first.ID)

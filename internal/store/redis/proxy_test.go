@@ -1,13 +1,12 @@
 package redis_test
 
 import (
+	"bytes"
+	"context"
 	"io"
 	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
-
-	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/redistest"
@@ -15,93 +14,70 @@ import (
 	"github.com/windrow-run/windrow/internal/store/redis"
 )
 
-// proxy stands between a store and its server, and can keep a reply from arriving.
+// proxy stands between a store and its servers, and can keep the reply to a script from arriving.
 type proxy struct {
-	t        testing.TB
-	listener net.Listener
-	server   string
-	lose     atomic.Bool  // the next reply is lost, and its connection with it
-	skip     atomic.Int64 // but for so many that come before it
-	lost     atomic.Int64
-	bytes    atomic.Int64 // that went through, both ways
-	work     sync.WaitGroup
+	lose  atomic.Bool  // the next reply is lost, and its connection with it
+	skip  atomic.Int64 // but for so many that come before it
+	lost  atomic.Int64
+	sent  atomic.Int64 // scripts
+	bytes atomic.Int64 // that went through, both ways
 }
 
-func newProxy(tb testing.TB) *proxy {
-	tb.Helper()
-	options, err := goredis.ParseURL(redistest.URL(tb))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p := &proxy{t: tb, listener: listener, server: options.Addr}
-	p.work.Go(p.accept)
-	tb.Cleanup(func() {
-		_ = listener.Close()
-		p.work.Wait()
+// between is the configuration of a store behind the proxy.
+func (p *proxy) between(c redis.Config) redis.Config {
+	return redis.Through(c, func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &watched{Conn: conn, proxy: p}, nil
 	})
-	return p
 }
 
-func (p *proxy) url() string { return "redis://" + p.listener.Addr().String() }
+// watched is a connection through the proxy.
+type watched struct {
+	net.Conn
+	proxy *proxy
+	asked atomic.Bool // a script was sent, and nothing came since
+}
 
-func (p *proxy) accept() {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", p.server)
-		if err != nil {
-			p.t.Error(err)
-			return
-		}
-		p.work.Go(func() {
-			_, _ = io.Copy(io.MultiWriter(p, server), client)
-			_ = server.Close()
-		})
-		p.work.Go(func() {
-			p.replies(client, server)
-			_ = client.Close()
-			_ = server.Close()
-		})
+func (w *watched) Write(data []byte) (int, error) {
+	w.proxy.bytes.Add(int64(len(data)))
+	if n := bytes.Count(data, []byte("\r\nEVAL")); n > 0 {
+		w.proxy.sent.Add(int64(n))
+		w.asked.Store(true)
 	}
+	return w.Conn.Write(data)
 }
 
-// Write counts.
-func (p *proxy) Write(data []byte) (int, error) {
-	p.bytes.Add(int64(len(data)))
-	return len(data), nil
-}
-
-func (p *proxy) replies(client, server net.Conn) {
-	buffer := make([]byte, 1<<16)
-	for {
-		n, err := server.Read(buffer)
-		if err != nil {
-			return
-		}
-		p.bytes.Add(int64(n))
-		if p.lose.Load() && p.skip.Add(-1) < 0 {
-			p.lose.Store(false)
-			p.skip.Store(0)
-			p.lost.Add(1)
-			return
-		}
-		if _, err := client.Write(buffer[:n]); err != nil {
-			return
-		}
+func (w *watched) Read(data []byte) (int, error) {
+	n, err := w.Conn.Read(data)
+	if err != nil {
+		return n, err
 	}
+	w.proxy.bytes.Add(int64(n))
+	if w.asked.Swap(false) && w.proxy.loses() {
+		_ = w.Close() // nobody reads on
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// loses reports whether the reply that has come is to be lost.
+func (p *proxy) loses() bool {
+	if !p.lose.Load() || p.skip.Add(-1) >= 0 || !p.lose.Swap(false) {
+		return false
+	}
+	p.skip.Store(0)
+	p.lost.Add(1)
+	return true
 }
 
 // lossy opens a store behind a proxy. Its twice runs an operation whose first reply is lost, and again.
 func lossy(t *testing.T) (k *kit, twice func(f func() error)) {
 	t.Helper()
-	p := newProxy(t)
-	k = openKit(t, redis.Config{URL: p.url(), Prefix: redistest.Prefix(t)})
+	p := &proxy{}
+	k = openKit(t, p.between(redis.Config{URL: redistest.URL(t), Prefix: redistest.Prefix(t)}))
 	k.ok(k.store.TellScripts(t.Context()))
 	return k, func(f func() error) {
 		t.Helper()
@@ -242,17 +218,35 @@ func TestLostReplyOfResume(t *testing.T) {
 	}
 }
 
-// The client sends nothing again by itself, and says so.
+// The client sends nothing again by itself, and says so: neither one script nor several in a pipeline, and also not on a
+// cluster, whose client has retries of its own.
 func TestNothingIsSentTwice(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t)
-	k := openKit(t, redis.Config{URL: p.url(), Prefix: redistest.Prefix(t)})
-	k.ok(k.store.TellScripts(t.Context()))
-	k.submit()
-	p.lose.Store(true)
-	_, err := k.store.Submit(t.Context(), k.submission())
-	k.refused(err, execution.CodeUnavailable)
-	if n := k.nonterminal(); n != 2 || p.lost.Load() != 1 {
-		t.Errorf("%d executions and %d lost replies", n, p.lost.Load())
+	for name, url := range map[string]func() string{
+		"here":         func() string { return redistest.URL(t) },
+		"on a cluster": func() string { return redistest.Cluster(t, redistest.Options{}).URL() },
+	} {
+		const partitions = 6
+		p := &proxy{}
+		k := openKit(t, p.between(redis.Config{URL: url(), Prefix: redistest.Prefix(t), Partitions: partitions}))
+		k.ok(k.store.TellScripts(t.Context()))
+		k.submit()
+		sends := func(want int64, f func() error) {
+			t.Helper()
+			sent, lost := p.sent.Load(), p.lost.Load()
+			p.lose.Store(true)
+			k.refused(f(), execution.CodeUnavailable)
+			if n := p.sent.Load() - sent; n != want || p.lost.Load() != lost+1 {
+				t.Errorf("%s: %d scripts were sent and %d replies lost, want %d and 1", name, n, p.lost.Load()-lost, want)
+			}
+		}
+		sends(1, func() error {
+			_, err := k.store.Submit(t.Context(), k.submission())
+			return err
+		})
+		sends(partitions, func() error { return k.store.Check(t.Context()) })
+		if n := k.nonterminal(); n != 2 {
+			t.Errorf("%s: %d executions, want 2", name, n)
+		}
 	}
 }

@@ -145,7 +145,7 @@ func (t *tail) Read(ctx context.Context, logs []store.Position, wait time.Durati
 	if err != nil || quiet {
 		return nil, err
 	}
-	streams, err := t.await(ctx, t.request(logs, after, wait))
+	streams, err := t.await(ctx, t.request(logs, after, wait), wait)
 	woken, changed, closed := t.end(err)
 	if changed || err != nil && !errors.Is(err, goredis.Nil) && !closed && !woken && ctx.Err() == nil {
 		t.store.standing.doubt()
@@ -162,20 +162,23 @@ func (t *tail) Read(ctx context.Context, logs []store.Position, wait time.Durati
 	case woken || ctx.Err() != nil:
 		return nil, nil
 	}
-	return nil, translate(err)
+	return nil, t.store.failed(err)
 }
 
 // await sends the request and waits for its reply until ctx ends. A cut is over when it returns: it must not hit the next Read.
 // A cut that came as the reply did leaves a dead connection behind, which the next Read finds, and tries once more.
-func (t *tail) await(ctx context.Context, request *goredis.XReadArgs) ([]goredis.XStream, error) {
+// A server that says nothing for longer than it was to wait is given up as any other.
+func (t *tail) await(ctx context.Context, request *goredis.XReadArgs, wait time.Duration) ([]goredis.XStream, error) {
+	patient, done := context.WithTimeout(context.WithoutCancel(ctx), wait+t.store.config.Timeout)
+	defer done()
 	cut := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(cut)
 		t.cut()
 	})
-	streams, err := t.client.XRead(context.WithoutCancel(ctx), request).Result()
+	streams, err := t.client.XRead(patient, request).Result()
 	if errors.Is(err, net.ErrClosed) && !t.ending() {
-		streams, err = t.client.XRead(context.WithoutCancel(ctx), request).Result()
+		streams, err = t.client.XRead(patient, request).Result()
 	}
 	if !stop() {
 		<-cut

@@ -2,14 +2,15 @@ package redis_test
 
 import (
 	"context"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/windrow-run/windrow/internal/execution"
-	"github.com/windrow-run/windrow/internal/redistest"
 	"github.com/windrow-run/windrow/internal/store"
 	"github.com/windrow-run/windrow/internal/store/redis"
 )
@@ -35,7 +36,7 @@ func blocked(ctx context.Context, k *kit, tail store.Tail, logs ...store.Positio
 	return done
 }
 
-// awaitBlocked returns when the server holds so many clients.
+// awaitBlocked returns when the servers hold so many clients.
 func (k *kit) awaitBlocked(n int) {
 	k.Helper()
 	for deadline := time.Now().Add(prompt); k.blockedClients() != n; {
@@ -47,13 +48,17 @@ func (k *kit) awaitBlocked(n int) {
 
 func (k *kit) blockedClients() int {
 	k.Helper()
-	info, err := k.server.Client().InfoMap(k.Context(), "clients").Result()
-	k.ok(err)
-	n := 0
-	for _, c := range info["Clients"]["blocked_clients"] {
-		n = 10*n + int(c-'0')
-	}
-	return n
+	var n atomic.Int64
+	k.own.EachMaster(func(ctx context.Context, node *goredis.Client) error {
+		info, err := node.InfoMap(ctx, "clients").Result()
+		if err != nil {
+			return err
+		}
+		some, err := strconv.ParseInt(info["Clients"]["blocked_clients"], 10, 64)
+		n.Add(some)
+		return err
+	})
+	return int(n.Load())
 }
 
 func (k *kit) returns(what string, done <-chan readResult) readResult {
@@ -69,9 +74,7 @@ func (k *kit) returns(what string, done <-chan readResult) readResult {
 
 func tailKit(t *testing.T) (*kit, store.Tail) {
 	t.Helper()
-	server := redistest.Private(t, redistest.Options{})
-	k := openKit(t, redis.Config{URL: server.URL(), Prefix: "tail"})
-	k.server = server
+	k := ownKit(t, redis.Config{Prefix: "tail"})
 	tail, err := k.store.Tail(t.Context(), 0)
 	k.ok(err)
 	return k, tail
@@ -164,7 +167,7 @@ func TestCloseEndsBlockedCalls(t *testing.T) {
 func TestWakeAtMaxmemory(t *testing.T) {
 	t.Parallel()
 	k, tail := tailKit(t)
-	k.ok(k.server.Client().ConfigSet(t.Context(), "maxmemory", "1").Err())
+	k.full()
 	done := blocked(t.Context(), k, tail)
 	tail.Wake()
 	if r := k.returns("a wake", done); r.err != nil {
@@ -216,9 +219,11 @@ func TestListen(t *testing.T) {
 	ring(store.Revision{})
 	k.submit()
 	ring(k.rev)
-	k.ok(k.server.Client().Publish(t.Context(), k.key("bell"), "who knows").Err())
+	k.ok(k.own.Client().Publish(t.Context(), k.key("bell"), "who knows").Err())
 	ring(store.Revision{}) // it may have been any
-	k.ok(k.server.Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub").Err())
+	k.own.EachMaster(func(ctx context.Context, node *goredis.Client) error {
+		return node.Do(ctx, "CLIENT", "KILL", "TYPE", "pubsub").Err()
+	})
 	ring(store.Revision{})
 	k.poll(1)
 	k.submit()
