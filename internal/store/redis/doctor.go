@@ -59,7 +59,7 @@ type Diagnosis struct {
 	Partitions int
 	// Lease is the longest lease of the servers; default 30 s. One that is over for twice as long is a finding.
 	Lease time.Duration
-	// Progress, where it is not nil, is told of each step: what is being done, and how many keys were looked at so far.
+	// Progress, where it is not nil, is told of each step: what is being done, and how many keys and members of indexes were looked at.
 	Progress func(step string, keys int64)
 }
 
@@ -67,9 +67,9 @@ type Diagnosis struct {
 type Report struct {
 	Prefix     string    `json:"prefix"`
 	Partitions int       `json:"partitions"`
-	Keys       int64     `json:"keys"` // looked at in the first pass
+	Keys       int64     `json:"keys"` // in the first pass
 	Findings   []Finding `json:"findings"`
-	// Unverified are counters of deployments that were too busy to be counted.
+	// Unverified are counters that could not be counted: their deployments were too busy, or have work that can't be read.
 	Unverified []string `json:"unverified"`
 }
 
@@ -124,7 +124,7 @@ type doctor struct {
 	store      *Store
 	how        Diagnosis
 	step       string
-	looked     int64 // keys, in this pass
+	looked     int64 // keys and members of indexes, in this step
 	keys       int64 // in the first pass
 	found      map[string]*Finding
 	seen       map[string]bool // findings of all passes, by code and subject
@@ -357,6 +357,7 @@ func (d *doctor) report() Report {
 		d.found[code].Left++
 	}
 	for _, f := range d.found {
+		slices.Sort(f.Samples)
 		r.Findings = append(r.Findings, *f)
 	}
 	slices.SortFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(a.Code, b.Code) })

@@ -37,12 +37,14 @@ type look struct {
 func (d *doctor) survey(ctx context.Context, pass int) error {
 	d.begin("keys")
 	d.thisPass, d.repaired, d.overdue = map[string]bool{}, false, false
-	err := d.scan(ctx, d.store.keys.all(), func(keys []string) error { return d.batch(ctx, keys) })
+	err := d.scan(ctx, d.store.keys.all(), func(keys []string) error {
+		if pass == 0 {
+			d.keys += int64(len(keys))
+		}
+		return d.batch(ctx, keys)
+	})
 	if err != nil {
 		return err
-	}
-	if pass == 0 {
-		d.keys = d.looked
 	}
 	if d.overdue && d.how.Repair {
 		return d.maintain(ctx)
@@ -128,6 +130,9 @@ var keyTypes = map[string]struct {
 	"batch:": {"string", true}, "wake:": {"stream", true}, "tally": {"string", true},
 }
 
+// executionKinds are the kinds of keys of one execution, the control first.
+var executionKinds = []string{"c", "m", "i", "k", "r", "e", "w", "a", "x", "p", "l", "n"}
+
 // typeName is the name of a key in keyTypes.
 func typeName(rest string) string {
 	if head, _, ok := strings.Cut(rest, ":"); ok {
@@ -146,7 +151,7 @@ func indexed(rest string) bool {
 func (d *doctor) classify(partition int, rest string) (kind subjectKind, subject string, ok bool) {
 	head, tail, _ := strings.Cut(rest, ":")
 	switch {
-	case len(head) == 1 && strings.Contains("cmikrewaxpln", head):
+	case slices.Contains(executionKinds, head):
 		p, ok := d.store.PartitionOf(tail)
 		if head == "c" {
 			return executions, tail, ok && p == partition
