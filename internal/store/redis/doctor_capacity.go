@@ -22,7 +22,9 @@ import (
 // certain: counters without a usable sample or with samples that differ, also because the clock went back, or because the count
 // took so long that work may have ended and been removed meanwhile; and the counters of what this release can't read. A token that
 // each count leaves in the partition, and each repair takes away, keeps two doctors from both taking the same difference
-// away. One thing moves the difference by itself: a counter at zero that is too low does not fall further. So a counter that was
+// away; whoever erases unfinished work, which then tells nothing any more, has to delete that token too.
+//
+// One thing moves the difference by itself: a counter at zero that is too low does not fall further. So a counter that was
 // raised is counted again, and what it was raised too far is taken away by the next repair.
 
 const (
