@@ -30,6 +30,9 @@ type script struct {
 // scripts are all that the store runs. Each file under lua/ says what it does.
 type scripts struct {
 	attach, submit, find, poll, apply, beat, cancel, resume, read, controls, overdue, remove, counts, check script
+
+	// Those of doctor.
+	inspect, repair, inspectCapacity, repairCapacity, repairRoot script
 }
 
 // loadScripts puts the scripts together from the files under lua/, each with the parts that it needs: the server makes them
@@ -57,6 +60,12 @@ func loadScripts(l store.Limits, clock string) scripts {
 		remove:   newScript("remove", with("control", "index")...),
 		counts:   newScript("counts", with()...),
 		check:    newScript("check", with()...),
+
+		inspect:         newScript("inspect", with("control", "index", "judge")...),
+		repair:          newScript("repair", with("control", "log", "index", "judge")...),
+		inspectCapacity: newScript("inspect_capacity", with("control")...),
+		repairCapacity:  newScript("repair_capacity", with("control", "index")...),
+		repairRoot:      newScript("repair_root"),
 	}
 }
 

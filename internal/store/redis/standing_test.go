@@ -347,7 +347,7 @@ func TestTailOverARestart(t *testing.T) {
 				_, err := tail.Read(t.Context(), []store.Position{log}, time.Millisecond)
 				k.refused(err, execution.CodeUnavailable)
 			}
-			_, err := tail.Read(t.Context(), []store.Position{log}, time.Millisecond)
+			_, err = tail.Read(t.Context(), []store.Position{log}, time.Millisecond)
 			k.ok(err)
 		})
 	}

@@ -20,6 +20,15 @@ local function leave(index, id)
   redis.pcall('ZREM', anchor .. index, id)
 end
 
+-- How much later a member is looked at again whose control is of a schema that this release does not know.
+local FOREIGN_DELAY = 60000
+
+-- Puts off such work among what is claimed: it hides nothing behind it, and keeps no doorbell quiet. The control is not touched.
+local function postpone(q, id)
+  leave('ready:' .. q, id)
+  enter('delayed:' .. q, ms + FOREIGN_DELAY, id)
+end
+
 -- Tells who listens that work of a revision has become due, or falls due sooner than was known.
 local function ring(c)
   redis.pcall('PUBLISH', anchor .. 'bell', queue(c))

@@ -12,7 +12,7 @@
 -- Invariants 3, 4, 11: a claim is handed out once. The ids of a worker's batch stand under its token for a lease, so that a
 -- repeat hands out the same claims at no cost to a budget. A continued poll adds to the batch of its token. Of
 -- a shared one, which asks several partitions, each remembers also that it gave nothing. At most
--- 100 members are moved or looked at. What can't be read leaves the index, what this release does not know stays.
+-- 100 members are moved or looked at. What can't be read leaves the index, what this release does not know is put off.
 local worker, token, max, continued, shared, wants, packed, lease = unpack(cmsgpack.unpack(ARGV[1]))
 local out, batch = {false}, {token, 0, 0}
 local bytes, looked, kept, moved, more, malformed, soonest = 0, 0, 0, 0, 0, 0, 0
@@ -123,8 +123,11 @@ local function take(q, id, p)
   elseif why == 'missing' or c and (c.s ~= 'q' or queue(c) ~= q) then
     leave('ready:' .. q, id)
     return 'gone'
+  elseif why == 'foreign' then
+    postpone(q, id)
+    return 'gone'
   end
-  return c and claim(c, p) and 'claimed' or 'kept'
+  return claim(c, p) and 'claimed' or 'kept'
 end
 
 local function full()
