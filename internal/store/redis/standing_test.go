@@ -329,6 +329,7 @@ func TestTailOverARestart(t *testing.T) {
 			t.Parallel()
 			server := redistest.Private(t, redistest.Options{})
 			k := openKit(t, redis.Config{URL: server.URL(), Prefix: "tail"})
+			k.server = server
 			tail, err := k.store.Tail(t.Context(), 0)
 			k.ok(err)
 			c := k.start()
