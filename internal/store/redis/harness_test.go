@@ -72,7 +72,7 @@ func (m *movable) advance(d time.Duration) {
 	m.t.Helper()
 	m.now += d.Microseconds()
 	m.write()
-	for _, kind := range []string{":l:*", ":batch:*"} {
+	for _, kind := range []string{":l:*", ":batch:*", ":turn:*"} {
 		keys := m.client.Scan(m.ctx(), 0, m.prefix+":{*}"+kind, 1000).Iterator()
 		for keys.Next(m.ctx()) {
 			m.age(keys.Val(), d)

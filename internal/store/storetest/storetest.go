@@ -38,6 +38,7 @@ func Run(t *testing.T, f Factory) {
 		{"Waits", waitTests()},
 		{"Retry", retryTests()},
 		{"Recover", recoverTests()},
+		{"Solitary", solitaryTests()},
 		{"Budgets", budgetTests()},
 		{"Beat", beatTests()},
 		{"History", historyTests()},
