@@ -51,10 +51,10 @@ func (m *model) submit(rt *rapid.T) {
 		Deployment: pick(rt, "deployment", "a", "b"),
 		Revision:   pick(rt, "revision", "r1", "r1", "r2"),
 		Owner:      pick(rt, "owner", "", "ann"),
-		Budgets:    pick(rt, "budgets", execution.DefaultBudgets(), execution.Budgets{LostLeases: 1, Retries: 1, Claims: 2},
+		Budgets: pick(rt, "budgets", execution.DefaultBudgets(), execution.Budgets{LostLeases: 1, Retries: 1, Claims: 2},
 			execution.Budgets{LostLeases: 2, Retries: 1, Claims: 3}),
-		Delay:      pick(rt, "delay", 0, 0, 1500*time.Microsecond, time.Minute),
-		Input:      []byte(pick(rt, "input", `{}`, `[1.0,"\u0000"]`)),
+		Delay: pick(rt, "delay", 0, 0, 1500*time.Microsecond, time.Minute),
+		Input: []byte(pick(rt, "input", `{}`, `[1.0,"\u0000"]`)),
 	}
 	s.Key = store.Key{Owner: s.Owner, Deployment: s.Deployment, Value: pick(rt, "key", "", "", "k1", "k2"),
 		Fingerprint: [32]byte{byte(len(s.Input))}}
