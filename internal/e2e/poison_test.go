@@ -78,6 +78,22 @@ type ward struct {
 	store *redis.Store
 }
 
+// newWard opens a store on a Redis of its own.
+func newWard(t *testing.T, limit time.Duration, partitions int) (*ward, *redistest.Server) {
+	t.Helper()
+	server := redistest.Private(t, redistest.Options{})
+	s, err := redis.New(redis.Config{URL: server.URL(), Prefix: "windrow", Partitions: partitions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // nothing is left to lose
+	w := &ward{t, within(t, limit), s}
+	if err := s.Open(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	return w, server
+}
+
 func (w *ward) submit(deployment, input string, n int) (ids []string) {
 	w.t.Helper()
 	for range n {
@@ -121,16 +137,7 @@ func TestPoisonBesideGoodWork(t *testing.T) {
 	}
 	for _, partitions := range []int{1, 4} {
 		t.Run(fmt.Sprint(partitions, " partitions"), func(t *testing.T) {
-			server := redistest.Private(t, redistest.Options{})
-			s, err := redis.New(redis.Config{URL: server.URL(), Prefix: "windrow", Partitions: partitions})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = s.Close() }) // nothing is left to lose
-			w := &ward{t, within(t, limit), s}
-			if err := s.Open(w.ctx); err != nil {
-				t.Fatal(err)
-			}
+			w, server := newWard(t, limit, partitions)
 			m := &mortals{t: t, args: []string{"dev", "--redis", server.URL(), "--addr", "127.0.0.1:0", "--partitions", fmt.Sprint(partitions),
 				"--lease", poisonLease.String(), "--poll", poisonCycle.String(), "--maintenance", poisonCycle.String(), "--slots", "4"}}
 
