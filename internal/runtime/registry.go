@@ -23,9 +23,9 @@ type registry struct {
 	changed  chan struct{}
 
 	// See solitary.go.
-	held     bool     // work on its last chance waits
-	yielding bool     // nothing is asked for until the process is empty and can take that work
-	alone    *session // it runs here, and nothing else is asked for until it has ended
+	held  bool     // work on its last chance waits
+	yield yield    // how the process becomes empty for it
+	alone *session // it runs here, and nothing else is asked for until it has ended
 }
 
 // place is a deployment's share of the process.
@@ -51,9 +51,13 @@ func (s signal) raise() {
 
 func newRegistry(deployments []*deployment) *registry {
 	r := &registry{wake: newSignal(), sessions: map[*session]struct{}{}, changed: make(chan struct{})}
-	for _, d := range deployments {
+	for i, d := range deployments {
+		if i == 0 || d.lease < r.yield.first {
+			r.yield.first = d.lease
+		}
 		r.places = append(r.places, &place{deployment: d, more: true})
 	}
+	r.yield.done()
 	return r
 }
 
@@ -107,7 +111,7 @@ func (r *registry) hungryLocked() bool {
 		return false
 	case r.lonelyLocked():
 		return true
-	case r.yielding:
+	case r.yield.active:
 		return false
 	}
 	return slices.ContainsFunc(r.places, func(p *place) bool { return p.more && p.free() > 0 })
@@ -124,7 +128,7 @@ func (r *registry) ask() store.PollRequest {
 		w := &out.Revisions[i]
 		*w = store.Want{Revision: p.revision(), Lease: p.lease}
 		switch {
-		case r.quiesced || r.yielding && !out.Solitary || r.alone != nil:
+		case r.quiesced || r.yield.active && !out.Solitary || r.alone != nil:
 		case out.Solitary:
 			w.Count = 1
 		default:

@@ -131,6 +131,9 @@ func (r *Runtime) begin(c claim) {
 	}
 	s := newSession(&r.deps, place.deployment, c)
 	start := r.registry.add(s)
+	if c.solitary {
+		s.log.Info("nothing else is claimed until this attempt has ended: the next lost lease would fail it")
+	}
 	go s.run(start)
 }
 

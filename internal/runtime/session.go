@@ -177,6 +177,7 @@ func (s *session) lose(reason string) {
 		return
 	}
 	s.stop(handler.ErrLeaseLost)
+	s.registry.lost(s)
 	s.Metrics.LeaseLost(s.d.Name)
 	s.log.Warn("the lease was lost", "reason", reason)
 }

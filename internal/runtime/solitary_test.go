@@ -11,6 +11,7 @@ import (
 
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/handler"
+	"github.com/windrow-run/windrow/internal/store"
 )
 
 // lastChance hands work in that has lost two of its three leases.
@@ -225,29 +226,98 @@ func TestSolitaryDrains(t *testing.T) {
 	})
 }
 
-// Of several processes one becomes empty, and the others go on.
+// Of several processes one becomes empty, and the others go on. One that takes too long gives its turn to another.
 func TestSolitaryDrainsOne(t *testing.T) {
 	inBubble(t, func(k *kit) {
 		d := deploy(nil)
+		d.Options.Slots = 2
 		var one, two company
 		alone := k.lastChance()
 		k.pass(30 * time.Second)
-		for range 40 {
+		for range 60 {
 			k.submitElsewhere()
 		}
-		d.Options.Slots = 2
 		d.Handler = two.during(10 * time.Minute)
 		halt, done := k.run(k.make(k.params(d)))
-		synctest.Wait()
-		d.Handler = one.staggered(time.Minute)
+		synctest.Wait() // it is told to become empty at once
+		d.Handler = one.staggered(10 * time.Second)
 		k.start(k.params(d))
-		k.pass(5 * time.Minute)
+		k.pass(29 * time.Second)
 		k.is(alone, execution.Queued)
+		if n := len(one.seen()); n < 6 {
+			k.Errorf("%d ran in the other process so far, want two every ten seconds", n)
+		}
+		k.pass(5 * time.Minute)
+		k.is(alone, execution.Completed)
+		if n := len(two.seen()); n != 2 {
+			k.Errorf("%d ran in a process whose slots are taken", n)
+		}
 		halt()
 		<-done
-		if n, m := len(one.seen()), len(two.seen()); n < 8 || m != 2 {
-			k.Errorf("%d ran in one process, %d in the other, which was told to become empty first", n, m)
+		one.kept(k)
+	})
+}
+
+// A process that does not become empty claims other work again, each time for as long as it waited, and waits longer the next
+// time, so that it becomes empty in the end.
+func TestSolitaryPatience(t *testing.T) {
+	inBubble(t, func(k *kit) {
+		var c company
+		d := deploy(c.staggered(3 * time.Minute))
+		d.Options.Slots = 2
+		quick := deploy(c.during(time.Second))
+		quick.Name = "quick"
+		alone := k.lastChance()
+		for range 20 {
+			k.submitElsewhere()
 		}
+		began := time.Now()
+		k.start(k.params(d, quick))
+		claimed, idle := 0, 0
+		for k.read(alone).Control.Status == execution.Queued {
+			_, err := k.store.Store.Submit(k.Context(), store.Submission{Submit: execution.Submit{ID: k.store.NewID(store.Key{}),
+				Deployment: "quick", Revision: "r", Budgets: execution.DefaultBudgets(), Input: []byte(`1`)}})
+			k.ok(err)
+			before := len(c.seen())
+			k.pass(10 * time.Second)
+			if len(c.seen()) > before {
+				claimed++
+			} else {
+				idle++
+			}
+		}
+		if took := time.Since(began); took > 20*time.Minute || claimed < idle/2 {
+			k.Errorf("after %s; something was claimed in %d of %d spans of ten seconds", took, claimed, claimed+idle)
+		}
+		c.kept(k)
+	})
+}
+
+// Work that has lost its last lease no longer keeps other work out, although its handler goes on.
+func TestSolitaryDeaf(t *testing.T) {
+	inBubble(t, func(k *kit) {
+		released, calls := make(chan struct{}), make(chan struct{}, 1)
+		d := deploy(func(context.Context, handler.Attempt) handler.Outcome {
+			select {
+			case calls <- struct{}{}: // the first one
+				<-released
+			default:
+			}
+			return handler.Completed{}
+		})
+		d.Options.Slots = 2
+		alone := k.lastChance()
+		k.store.every(lostRequest, "beat")
+		k.start(k.params(d))
+		k.Cleanup(sync.OnceFunc(func() { close(released) }))
+		k.is(alone, execution.Running)
+		id := k.submitElsewhere()
+		k.pass(28 * time.Second)
+		k.is(id, execution.Queued)
+		k.pass(time.Second)
+		k.is(id, execution.Completed)
+		k.pass(2 * time.Second)
+		k.is(alone, execution.Failed)
 	})
 }
 
