@@ -131,32 +131,37 @@ func (w *ward) ends(ids []string) (out []store.Record) {
 // before its end cost, each a lease and the start of a server, and by its own lost leases.
 func TestPoisonBesideGoodWork(t *testing.T) {
 	t.Parallel()
+	poisonFleet(t, 1)
+}
+
+// The same over several partitions, each of which could hand work out beside another's.
+func TestPoisonOverPartitions(t *testing.T) {
+	t.Parallel()
+	poisonFleet(t, 4)
+}
+
+func poisonFleet(t *testing.T, partitions int) {
+	t.Helper()
 	n, limit := 10, 2*time.Minute
 	if os.Getenv("WINDROW_RELIABILITY") == "long" {
 		n, limit = 100, 8*time.Minute
 	}
-	for _, partitions := range []int{1, 4} {
-		t.Run(fmt.Sprint(partitions, " partitions"), func(t *testing.T) {
-			w, server := newWard(t, limit, partitions)
-			m := &mortals{t: t, args: []string{"dev", "--redis", server.URL(), "--addr", "127.0.0.1:0", "--partitions", fmt.Sprint(partitions),
-				"--lease", poisonLease.String(), "--poll", poisonCycle.String(), "--maintenance", poisonCycle.String(), "--slots", "4"}}
+	w, server := newWard(t, limit, partitions)
+	m := &mortals{t: t, args: []string{"dev", "--redis", server.URL(), "--addr", "127.0.0.1:0", "--partitions", fmt.Sprint(partitions),
+		"--lease", poisonLease.String(), "--poll", poisonCycle.String(), "--maintenance", poisonCycle.String(), "--slots", "4"}}
 
-			began := time.Now()
-			w.submit("nap", "1", 1)
-			end := m.raise(1)
-			w.ends(w.submit("nap", "1", 1))
-			start := time.Since(began) // of a server, until it has run something
-			end()
+	began := time.Now()
+	end := m.raise(1)
+	w.ends(w.submit("nap", "1", 1))
+	start := time.Since(began) // of a server, until it has run something
+	end()
 
-			poison, good := w.submit("poison", "0", n), w.submit("nap", "50", n)
-			began = time.Now()
-			end = m.raise(2)
-			defer end()
-			w.checkGood(good, m, began, start)
-			w.checkPoison(poison)
-			t.Logf("%d deaths in %s; a server needs %s to start", m.before(time.Now()), time.Since(began).Round(time.Millisecond), start)
-		})
-	}
+	poison, good := w.submit("poison", "0", n), w.submit("nap", "50", n)
+	began = time.Now()
+	defer m.raise(2)()
+	w.checkGood(good, m, began, start)
+	w.checkPoison(poison)
+	t.Logf("%d deaths in %s; a server needs %s to start", m.before(time.Now()), time.Since(began).Round(time.Millisecond), start)
 }
 
 func (w *ward) checkGood(ids []string, m *mortals, began time.Time, start time.Duration) {

@@ -1,6 +1,7 @@
 package redis_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/windrow-run/windrow/internal/redistest"
@@ -66,7 +67,7 @@ func TestWreckedSolitary(t *testing.T) {
 	k.field(ids[0], "v", "x")
 	k.ok(client.Del(t.Context(), k.key("c:"+ids[1])).Err())
 	k.field(ids[2], "r", "r2")
-	claimed := append(k.pollAlone().Claimed, k.pollAlone().Claimed...)
+	claimed := slices.Concat(k.pollAlone().Claimed, k.pollAlone().Claimed)
 	if len(claimed) != 1 || claimed[0].Control.ID != ids[3] {
 		t.Fatalf("%d were claimed, want the good one", len(claimed))
 	}
