@@ -105,7 +105,7 @@ func (r *Runtime) wire(deployments []*deployment) {
 	m := &maintainer{store: r.Store, registry: r.registry, loop: maintaining, metrics: r.Metrics, settings: r.Settings,
 		safety: max(r.Settings.MaintenanceInterval, shortest), wake: newSignal()}
 	r.claimer = &claimer{store: r.Store, registry: r.registry, clock: r.clock, loop: claiming, metrics: r.Metrics,
-		settings: r.Settings, worker: r.Worker, base: r.base, start: r.begin, overdue: m.tell}
+		settings: r.Settings, worker: r.Worker, lease: shortest, base: r.base, start: r.begin, overdue: m.tell}
 	r.listener = &listener{store: r.Store, registry: r.registry, loop: listening}
 	maintaining.run, claiming.run, listening.run = m.Run, r.claimer.Run, r.listener.Run
 	r.beating = r.newLoop("beater")
@@ -131,6 +131,9 @@ func (r *Runtime) begin(c claim) {
 	}
 	s := newSession(&r.deps, place.deployment, c)
 	start := r.registry.add(s)
+	if c.solitary {
+		s.log.Info("nothing else is claimed until this attempt has ended: the next lost lease would fail it")
+	}
 	go s.run(start)
 }
 

@@ -42,7 +42,8 @@ type Store interface {
 	// Poll claims due work for the revisions that want some, tells when the next piece falls due and whether maintenance
 	// has something to do, and records which revisions this process serves. A repeat with the same worker and token within the lease hands out the
 	// same batch, at no cost to a budget. It stops at about MaxBytes of payload but returns at least one. Malformed
-	// controls leave the index and never stall their neighbours.
+	// controls leave the index and never stall their neighbours. Work on its last chance is handed out to a solitary request
+	// only.
 	Poll(ctx context.Context, r PollRequest) (Polled, error)
 
 	// Transition carries out an owned command on the execution that control describes, as its owner holds it. Outcomes:
@@ -143,6 +144,11 @@ type PollRequest struct {
 	Token     string // random, one a request; a repeat carries the same one; at most 32 bytes
 	Revisions []Want // every revision that this process serves, also those that want nothing now
 	MaxBytes  int64  // of payload in the reply; 0: no bound
+	// Solitary asks for one execution on its last chance, the one that has waited longest in some partition, and for nothing
+	// else: the process runs nothing, and claims nothing until that attempt has ended. The counts say which revisions.
+	Solitary bool
+	// Yields says that the process can become empty, so that it may be asked to (Polled.Drain).
+	Yields bool
 }
 
 // Want says how much work of a revision a process can take now.
@@ -152,7 +158,7 @@ type Want struct {
 	Lease time.Duration // of what is claimed
 }
 
-// Polled is the answer to a poll.
+// Polled is the answer to a poll. That to a solitary one tells of nothing but what it claimed.
 type Polled struct {
 	Claimed []Claimed
 	// NextDue is when the next delayed execution of the revisions falls due, by the store's clock; zero: none is known.
@@ -161,6 +167,13 @@ type Polled struct {
 	More bool
 	// Overdue says that Maintain has something to do.
 	Overdue bool
+	// LeaseEnd is when the lease that ends soonest runs out, by the store's clock; zero: nothing runs, or Overdue says it all.
+	LeaseEnd int64
+	// Held says that work of the revisions on its last chance waits, which only a solitary poll gets.
+	Held bool
+	// Drain says that it has waited for a lease, and that it is this worker's turn to become empty for it: no other one is told
+	// so for a lease. A turn is kept by polling on.
+	Drain bool
 	// Malformed counts controls that were dropped from the index because they can't be read.
 	Malformed int
 	Now       execution.Instant
@@ -271,7 +284,7 @@ type Counts struct {
 type RevisionCount struct {
 	Revision
 	Nonterminal int64
-	Ready       int64 // due and queued
+	Ready       int64 // due and queued, on its last chance included
 	Delayed     int64 // queued, not yet due
 	OldestReady int64 // since when the oldest ready one waits; 0: none
 	ServedAt    int64 // when a process last said that it serves the revision; 0: not known to be served

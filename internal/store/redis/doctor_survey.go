@@ -125,9 +125,9 @@ var keyTypes = map[string]struct {
 	is     string
 	mortal bool
 }{
-	"ready:": {is: "zset"}, "delayed:": {is: "zset"}, "leases": {is: "zset"}, "running": {is: "zset"}, "waits": {is: "zset"},
+	"ready:": {is: "zset"}, "solitary:": {is: "zset"}, "delayed:": {is: "zset"}, "leases": {is: "zset"}, "running": {is: "zset"}, "waits": {is: "zset"},
 	"retention": {is: "zset"}, "malformed": {is: "zset"}, "served": {is: "zset"}, "capacity": {is: "hash"},
-	"batch:": {"string", true}, "wake:": {"stream", true}, "tally": {"string", true},
+	"batch:": {"string", true}, "turn:": {"string", true}, "wake:": {"stream", true}, "tally": {"string", true}, "stamp": {"string", true},
 }
 
 // executionKinds are the kinds of keys of one execution, the control first.

@@ -76,7 +76,7 @@ func TestDoctor(t *testing.T) {
 		"orphan keys": {func(k *kit, i ids) { k.del("c:" + i[execution.Completed]) },
 			map[string][2]int{"orphan_keys": {1, 0}, "stray_member": {1, 0}}, nil},
 		"orphan of unfinished work": {func(k *kit, i ids) { k.del("c:" + i[execution.Waiting]) },
-			map[string][2]int{"orphan_keys": {1, 0}, "capacity": {2, 0}}, func(k *kit, _ ids) { k.held("3", "story", "story@r1") }},
+			map[string][2]int{"orphan_keys": {1, 0}, "capacity": {2, 0}}, func(k *kit, _ ids) { k.counted("3", "story", "story@r1") }},
 		"orphan binding": {func(k *kit, i ids) { k.del("c:"+i["delayed"], "m:"+i["delayed"], "i:"+i["delayed"]) },
 			map[string][2]int{"orphan_binding": {1, 0}, "stray_member": {1, 0}, "capacity": {2, 0}}, nil},
 		"binding that its control does not know": {func(k *kit, i ids) { k.ok(redistest.Client(k).HDel(k.Context(), k.key("c:"+i["delayed"]), "#").Err()) },
@@ -101,12 +101,12 @@ func TestDoctor(t *testing.T) {
 		}, map[string][2]int{"stray_member": {9, 0}}, nil},
 		"counters": {func(k *kit, _ ids) {
 			k.ok(redistest.Client(k).HSet(k.Context(), k.key("capacity"), "story", "9", "story@r1", "2", "gone", "3").Err())
-		}, map[string][2]int{"capacity": {3, 0}}, func(k *kit, _ ids) { k.held("4", "story", "story@r1") }},
+		}, map[string][2]int{"capacity": {3, 0}}, func(k *kit, _ ids) { k.counted("4", "story", "story@r1") }},
 		"counters of another type": {func(k *kit, _ ids) { k.wreck("capacity") },
-			map[string][2]int{"wrong_type": {1, 0}, "capacity": {2, 0}}, func(k *kit, _ ids) { k.held("4", "story", "story@r1") }},
+			map[string][2]int{"wrong_type": {1, 0}, "capacity": {2, 0}}, func(k *kit, _ ids) { k.counted("4", "story", "story@r1") }},
 		"counters that can't be read": {func(k *kit, _ ids) {
 			k.ok(redistest.Client(k).HSet(k.Context(), k.key("capacity"), "story", "-4", "gone", "x").Err())
-		}, map[string][2]int{"capacity": {2, 0}}, func(k *kit, _ ids) { k.held("4", "story", "story@r1") }},
+		}, map[string][2]int{"capacity": {2, 0}}, func(k *kit, _ ids) { k.counted("4", "story", "story@r1") }},
 		"no lifetimes": {func(k *kit, i ids) {
 			for _, key := range []string{"c:" + i[execution.Completed], "r:" + i[execution.Completed], "e:" + i[execution.Failed], "batch:w1"} {
 				k.ok(redistest.Client(k).Persist(k.Context(), k.key(key)).Err())
@@ -117,7 +117,7 @@ func TestDoctor(t *testing.T) {
 				k.wreck(kind + ":" + i[status])
 			}
 		}, map[string][2]int{"wrong_type": {4, 0}, "missing_ttl": {1, 0}}, func(k *kit, i ids) {
-			k.held("2", "story", "story@r1")
+			k.counted("2", "story", "story@r1")
 			k.failed(i[execution.Queued])
 			k.failed(i[execution.Waiting])
 			if r := k.read(i[execution.Running]); r.Control.Status != execution.Running {
@@ -205,8 +205,8 @@ func (k *kit) zadd(index, id string, at time.Time) {
 	k.ok(redistest.Client(k).Do(k.Context(), "ZADD", k.key(index), at.UnixMilli(), id).Err())
 }
 
-// held holds the counters against what they should be, and there are no others.
-func (k *kit) held(n string, fields ...string) {
+// counted holds the counters against what they should be, and there are no others.
+func (k *kit) counted(n string, fields ...string) {
 	k.Helper()
 	want := map[string]string{}
 	for _, field := range fields {
@@ -258,12 +258,12 @@ func TestDoctorBuries(t *testing.T) {
 				k.healed(map[string][2]int{"malformed_control": {1, 0}})
 				now := k.read(id).Control
 				if old.Status.Terminal() {
-					k.held("4", "story", "story@r1")
+					k.counted("4", "story", "story@r1")
 					if now.Status != old.Status {
 						t.Errorf("what was %s is %s", old.Status, now.Status)
 					}
 				} else {
-					k.held("3", "story", "story@r1")
+					k.counted("3", "story", "story@r1")
 					k.failed(id)
 				}
 				if now.Owner != old.Owner || now.Deployment != old.Deployment || now.Version < old.Version ||
@@ -304,7 +304,7 @@ func TestDoctorRemoves(t *testing.T) {
 				t.Errorf("found %v, healthy %t", counts(r), r.Healthy())
 			}
 			k.healed(nil)
-			k.held("3", "story", "story@r1")
+			k.counted("3", "story", "story@r1")
 			for key := range k.dump() {
 				if strings.Contains(key, id) || strings.Contains(key, ":b:") {
 					t.Errorf("%q is left", key)
@@ -464,7 +464,7 @@ func TestDoctorsTogether(t *testing.T) {
 		}
 		all.Wait()
 		k.healed(nil)
-		k.held("30", "story", "story@r1")
+		k.counted("30", "story", "story@r1")
 	}
 }
 

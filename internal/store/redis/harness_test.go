@@ -71,7 +71,7 @@ func (m *movable) ctx() context.Context { return context.Background() }
 func (m *movable) advance(d time.Duration) {
 	m.t.Helper()
 	m.step(d)
-	for _, kind := range []string{":l:*", ":batch:*"} {
+	for _, kind := range []string{":l:*", ":batch:*", ":turn:*"} {
 		for _, key := range redistest.Keys(m.t, m.prefix+":{*}"+kind) {
 			m.age(key, d)
 		}

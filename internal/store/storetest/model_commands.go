@@ -51,9 +51,10 @@ func (m *model) submit(rt *rapid.T) {
 		Deployment: pick(rt, "deployment", "a", "b"),
 		Revision:   pick(rt, "revision", "r1", "r1", "r2"),
 		Owner:      pick(rt, "owner", "", "ann"),
-		Budgets:    pick(rt, "budgets", execution.DefaultBudgets(), execution.Budgets{LostLeases: 1, Retries: 1, Claims: 2}),
-		Delay:      pick(rt, "delay", 0, 0, 1500*time.Microsecond, time.Minute),
-		Input:      []byte(pick(rt, "input", `{}`, `[1.0,"\u0000"]`)),
+		Budgets: pick(rt, "budgets", execution.DefaultBudgets(), execution.Budgets{LostLeases: 1, Retries: 1, Claims: 2},
+			execution.Budgets{LostLeases: 2, Retries: 1, Claims: 3}),
+		Delay: pick(rt, "delay", 0, 0, 1500*time.Microsecond, time.Minute),
+		Input: []byte(pick(rt, "input", `{}`, `[1.0,"\u0000"]`)),
 	}
 	s.Key = store.Key{Owner: s.Owner, Deployment: s.Deployment, Value: pick(rt, "key", "", "", "k1", "k2"),
 		Fingerprint: [32]byte{byte(len(s.Input))}}
@@ -78,7 +79,8 @@ func (m *model) findKey(rt *rapid.T) {
 
 // poll takes all or nothing of each revision, so that both stores claim the same whatever they begin with.
 func (m *model) poll(rt *rapid.T) {
-	r := store.PollRequest{Worker: pick(rt, "worker", "w1", "w2"), Token: m.token()}
+	r := store.PollRequest{Worker: pick(rt, "worker", "w1", "w2"), Token: m.token(), Yields: pick(rt, "yields", true, false)}
+	r.Solitary = pick(rt, "solitary", false, false, false, true)
 	for _, d := range []string{"a", "b"} {
 		for _, v := range []string{"r1", "r2"} {
 			if pick(rt, "served", true, true, false) {

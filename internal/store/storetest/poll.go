@@ -36,7 +36,7 @@ func pollClaims(k *kit) {
 	want := c
 	want.Status, want.Version, want.Fence, want.Attempt, want.Claims = execution.Running, 2, int64(now), 1, 1
 	want.Worker, want.Token, want.LeaseUntil, want.UpdatedAt = r.Worker, r.Token, now.Millis()+30_000, now.Millis()
-	k.same("reply", store.Polled{Claimed: []store.Claimed{{Control: want, Input: s.Input}}, Now: now}, k.poll(r))
+	k.same("reply", store.Polled{Claimed: []store.Claimed{{Control: want, Input: s.Input}}, Now: now, LeaseEnd: want.LeaseUntil}, k.poll(r))
 	k.same("stored", want, k.read(s.ID).Control)
 }
 

@@ -29,10 +29,10 @@ func Run(t *testing.T, f Factory) {
 }
 
 // RunOverPartitions holds a store with several partitions against what its contract promises whatever their number. Ceilings,
-// keys, tails and doorbells are of a partition, and left to the store's own tests.
+// keys, tails, doorbells and turns are of a partition, and left to the store's own tests.
 func RunOverPartitions(t *testing.T, f Factory) {
 	hold(t, f, slices.DeleteFunc(themes(), func(th theme) bool {
-		return slices.Contains([]string{"Capacity", "Keys", "Tail", "Doorbell"}, th.name)
+		return slices.Contains([]string{"Capacity", "Keys", "Tail", "Doorbell", "Solitary"}, th.name)
 	}))
 }
 
@@ -55,6 +55,7 @@ func themes() []theme {
 		{"Waits", waitTests()},
 		{"Retry", retryTests()},
 		{"Recover", recoverTests()},
+		{"Solitary", solitaryTests()},
 		{"Budgets", budgetTests()},
 		{"Beat", beatTests()},
 		{"History", historyTests()},

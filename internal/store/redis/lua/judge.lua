@@ -25,7 +25,7 @@ end
 local function indexed(c)
   local later = ms + FOREIGN_DELAY
   if c.s == 'q' then
-    return stands('ready:' .. queue(c), c.id) or stands('delayed:' .. queue(c), c.id, math.max(c.t, later))
+    return stands('ready:' .. queue(c), c.id) or stands('solitary:' .. queue(c), c.id, later) or stands('delayed:' .. queue(c), c.id, math.max(c.t, later))
   elseif c.s == 'r' then
     return stands('leases', c.id, c.e) and stands('running', c.id, math.max(c.e, later))
   elseif c.s == 'w' then
@@ -89,7 +89,8 @@ local function belongs(index, c)
   if index == 'retention' then return ENDED[c.s] end
   local kind, q = string.match(index, '^(%a+):(.*)$')
   if not kind or c.s ~= 'q' or queue(c) ~= q then return false end
-  return kind == 'ready' or not stands('ready:' .. q, c.id)
+  if kind == 'solitary' then return last_chance(c) end
+  return not stands('solitary:' .. q, c.id) and (kind == 'ready' or not stands('ready:' .. q, c.id))
 end
 
 -- What is wrong with a member of an index. What can't be read belongs into malformed alone, or nowhere.

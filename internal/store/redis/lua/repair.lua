@@ -26,8 +26,7 @@ end
 local function vanish(id, queues)
   for _, index in ipairs({'leases', 'running', 'waits', 'retention', 'malformed'}) do leave(index, id) end
   for q in pairs(queues) do
-    leave('ready:' .. q, id)
-    leave('delayed:' .. q, id)
+    for _, index in ipairs({'ready:', 'solitary:', 'delayed:'}) do leave(index .. q, id) end
   end
 end
 
