@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -30,6 +31,9 @@ type Config struct {
 
 	Limits store.Limits
 
+	// Ack is what changes wait for; the zero value: for nothing but the server that carries them out.
+	Ack Ack
+
 	// Logger takes warnings about the server's settings; default: nothing is logged.
 	Logger *slog.Logger
 
@@ -47,6 +51,7 @@ func (c Config) withDefaults() Config {
 	c.PoolSize = orDefault(c.PoolSize, 16)
 	c.DialTimeout = orDefault(c.DialTimeout, 5*time.Second)
 	c.Timeout = orDefault(c.Timeout, 5*time.Second)
+	c.Ack.Timeout = orDefault(c.Ack.Timeout, ackTimeout)
 	c.Limits = c.Limits.WithDefaults()
 	c.clock = orDefault(c.clock, luaText("clock"))
 	if c.Logger == nil {
@@ -68,7 +73,7 @@ func (c Config) validate() error {
 	case c.DialTimeout < 0 || c.Timeout < 0:
 		return fmt.Errorf("a timeout is negative")
 	}
-	return validateLimits(c.Limits)
+	return errors.Join(c.Ack.validate(c.Timeout), validateLimits(c.Limits))
 }
 
 // validateLimits refuses what a script would fail with after its first write. Limits stand in scripts as whole milliseconds.

@@ -179,18 +179,22 @@ func parameters(o *goredis.UniversalOptions, query url.Values) error {
 	return nil
 }
 
+// node is the client of the server that holds the key.
+func (s *Store) node(ctx context.Context, key string) (*goredis.Client, error) {
+	switch client := s.client.(type) {
+	case *goredis.Client:
+		return client, nil
+	case *goredis.ClusterClient:
+		return client.MasterForKey(ctx, key)
+	}
+	return nil, fmt.Errorf("client of unknown kind %T", s.client)
+}
+
 // nodeOptions are the options of a client of its own for the server that holds the key.
 func (s *Store) nodeOptions(ctx context.Context, key string) (*goredis.Options, error) {
-	node, ok := s.client.(*goredis.Client)
-	if many, isCluster := s.client.(*goredis.ClusterClient); isCluster {
-		master, err := many.MasterForKey(ctx, key)
-		if err != nil {
-			return nil, translate(err)
-		}
-		node, ok = master, true
-	}
-	if !ok {
-		return nil, fmt.Errorf("client of unknown kind %T", s.client)
+	node, err := s.node(ctx, key)
+	if err != nil {
+		return nil, translate(err)
 	}
 	o := *node.Options()
 	o.MaxRetries = -1 // it stands completed, as 0, which would become the default once more

@@ -47,7 +47,7 @@ func (s *Store) checkServer(ctx context.Context, node *goredis.Client) error {
 		return err
 	}
 	s.checkPersistence(ctx, node, info)
-	return nil
+	return s.checkAck(info)
 }
 
 // parseInfo reads the lines "name:value" of INFO.
