@@ -26,6 +26,7 @@ func EnvName(setting string) string {
 func Register(fs *pflag.FlagSet, c *Config) {
 	s := settings{fs}
 	registerPlace(s, c)
+	registerConnection(s, &c.Connection)
 	registerTiming(s, c)
 	registerLimits(s, c)
 	registerHTTP(s, c)
@@ -34,6 +35,8 @@ func Register(fs *pflag.FlagSet, c *Config) {
 func registerPlace(s settings, c *Config) {
 	s.text(&c.Addr, "addr", "host:port to listen on; port 0 takes any free one")
 	s.secret(&c.Redis, "redis", "URL of Redis or Valkey: redis://, unix://, redis-sentinel://, redis+cluster://, rediss with TLS; as a variable it stays out of process lists")
+	s.ack(&c.Ack, "ack", "what submissions, transitions, answers and cancel requests wait for: "+ackForm)
+	s.span(&c.AckTimeout, "ack-timeout", "how long they wait for it")
 	s.text(&c.Prefix, "key-prefix", "what every key begins with")
 	s.number(&c.Partitions, "partitions", "hash slots that executions are spread over, 1 to 32; fixed when a namespace is created")
 	s.flag(&c.Demo, "demo", "serve the demo deployments")
@@ -107,6 +110,16 @@ func (s settings) bytes(p *Bytes, name, usage string) {
 	s.withEnv(name)
 }
 
+func (s settings) ack(p *Ack, name, usage string) {
+	s.fs.Var(p, name, usage)
+	s.withEnv(name)
+}
+
+func (s settings) password(p *Password, name, usage string) {
+	s.fs.Var(passwordFlag{p}, name, usage)
+	s.withEnv(name)
+}
+
 func (s settings) secret(p *Secret, name, usage string) {
 	s.fs.Var(secretFlag{p}, name, usage)
 	s.withEnv(name)
@@ -158,6 +171,8 @@ func wanted(flagType string) string {
 		return durationForm
 	case "bytes":
 		return bytesForm
+	case "ack":
+		return ackForm
 	case "bool":
 		return "true or false"
 	}

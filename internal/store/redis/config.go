@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,8 +14,17 @@ import (
 // Config says where the executions are kept and how. The zero value of a field but URL takes its default.
 type Config struct {
 	// URL of the server or servers; required. The forms: redis://[user:password@]host[:port][/database], unix:///socket,
-	// redis-sentinel://host[:port],.../master and redis+cluster://host[:port],...; with rediss for TLS.
+	// redis-sentinel://host[:port],.../master and redis+cluster://host[:port],...; with rediss for TLS. What does not belong in
+	// a URL is percent-encoded in it.
 	URL string
+
+	// Credentials and database, as far as the URL leaves them open. What it says otherwise is a [SettingError].
+	Username, Password                 string
+	SentinelUsername, SentinelPassword string
+	Database                           *int
+
+	// TLS has TLS used and says how; nil: as the URL says.
+	TLS *tls.Config
 
 	// Prefix of all keys: a letter, then up to 63 letters, digits, "_", "-" or "."; default "windrow". One ACL pattern,
 	// "<prefix>:*", covers all keys and channels.
