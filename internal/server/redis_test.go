@@ -273,7 +273,7 @@ func TestTLS(t *testing.T) {
 		"another authority": {func(c *config.Config) { c.Connection.CA = newAuthority(t).file }, "unknown authority"},
 		"another name":      {func(c *config.Config) { c.Connection.ServerName = "other.test" }, "other.test"},
 		"no name":           {func(c *config.Config) { c.Connection.ServerName = "" }, "127.0.0.1"},
-		"no certificate":    {func(c *config.Config) { c.Connection.Cert, c.Connection.Key = "", "" }, "certificate required"},
+		"no certificate":    {func(c *config.Config) { c.Connection.Cert, c.Connection.Key = "", "" }, "store_unavailable"},
 	} {
 		err := opens(t, func(c *config.Config) {
 			full(c)
