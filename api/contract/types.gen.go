@@ -420,6 +420,13 @@ type StatusEvent struct {
 
 // StoreStatus defines model for StoreStatus.
 type StoreStatus struct {
+	// Acknowledgement What changes wait for before they are answered: `primary`, `replicas=N` or `fsync`; absent where there is nothing
+	// to wait for.
+	//
+	//
+	// Examples: replicas=1
+	Acknowledgement *string `json:"acknowledgement,omitempty"`
+
 	// Error Why the store is degraded, as a problem's code, or null.
 	Error *ProblemCode `json:"error"`
 

@@ -100,6 +100,9 @@ func begun(l runtime.LoopHealth) bool { return l.Running || l.Restarts > 0 }
 
 func (a *api) storeStatus(s runtime.StoreHealth) contract.StoreStatus {
 	out := contract.StoreStatus{Kind: a.StoreKind, State: contract.StateOk}
+	if a.Acknowledgement != "" {
+		out.Acknowledgement = &a.Acknowledgement
+	}
 	if s.Status != runtime.StoreOK {
 		code, _ := codeOf(s.Code)
 		out.State, out.Error = contract.StateDegraded, &code

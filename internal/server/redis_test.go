@@ -8,13 +8,16 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/big"
 	mathrand "math/rand/v2"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -282,5 +285,88 @@ func TestTLS(t *testing.T) {
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
+	}
+}
+
+// A submission that no replica acknowledges is a 503 that tells so and when to ask again; its repeat waits again, and finds the
+// same execution once the replica goes on.
+func TestUnconfirmedSubmission(t *testing.T) {
+	t.Parallel()
+	primary := redistest.Private(t, redistest.Options{Args: []string{"--repl-diskless-sync-delay", "0"}})
+	host, port, err := net.SplitHostPort(address(t, primary))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replica := redistest.Private(t, redistest.Options{Args: []string{"--replicaof", host, port}})
+	acked := func() bool {
+		pipe := primary.Client().Pipeline()
+		pipe.Set(t.Context(), "any", "", time.Minute)
+		got := pipe.Do(t.Context(), "WAIT", 1, 100)
+		_, err := pipe.Exec(t.Context())
+		return err == nil && got.Val() == int64(1)
+	}
+	for end := time.Now().Add(30 * time.Second); !acked(); {
+		if time.Now().After(end) {
+			t.Fatal("the replica never followed")
+		}
+	}
+	r := start(t, func(p *server.Params, w *watched) {
+		c := config.Default()
+		c.Addr, c.Redis, c.Ack, c.AckTimeout = "127.0.0.1:0", config.Secret(primary.URL()), config.Ack{Replicas: 1}, 300*time.Millisecond
+		p.Config = c.Complete()
+		s, err := server.NewStore(p.Config, slog.New(slog.DiscardHandler), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Store = s
+		w.open = func() error { return s.(interface{ Open(context.Context) error }).Open(context.Background()) }
+	})
+	r.ready(t)
+	post := func() (status int, retryAfter, body string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.app.URL()+"/v1/deployments/hold/executions", strings.NewReader(`{"input":{}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Idempotency-Key", "k")
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		if err := errors.Join(err, resp.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, resp.Header.Get("Retry-After"), string(text)
+	}
+	replica.Pause()
+	for range 2 {
+		if status, retry, body := post(); status != http.StatusServiceUnavailable || retry == "" || !strings.Contains(body, `"code":"unconfirmed"`) {
+			t.Errorf("without a replica: %d, %q, %s", status, retry, body)
+		}
+	}
+	replica.Resume()
+	ids := map[string]bool{}
+	for range 2 {
+		status, _, body := post()
+		var out struct {
+			ID string `json:"execution_id"`
+		}
+		if err := json.Unmarshal([]byte(body), &out); err != nil || status != http.StatusAccepted || out.ID == "" {
+			t.Errorf("with a replica: %d, %s, %v", status, body, err)
+		}
+		ids[out.ID] = true
+	}
+	if len(ids) != 1 {
+		t.Errorf("ids %v", ids)
+	}
+	if _, body := r.call(t, "GET", "/status"); !strings.Contains(body, `"acknowledgement":"replicas=1"`) {
+		t.Errorf("status %s", body)
+	}
+	r.stop()
+	if err := <-r.done; err != nil {
+		t.Error(err)
 	}
 }
