@@ -27,6 +27,19 @@ type reply struct {
 	missed error // the call ran, and was not acknowledged
 }
 
+// outcome is the reply as it is counted.
+func (r reply) outcome() string {
+	switch {
+	case isUnknownScript(r.err):
+		return "noscript"
+	case r.err != nil:
+		return string(execution.CodeOf(r.err))
+	case r.missed != nil:
+		return string(execution.CodeUnconfirmed)
+	}
+	return "ok"
+}
+
 // once is a command that the client must not send again by itself, also on a cluster, where it would after an error of the
 // network: the first one may have been carried out.
 type once struct{ *goredis.Cmd }
@@ -118,9 +131,9 @@ func failAll(n int, err error) []reply {
 // send sends the calls and waits for their replies.
 func (s *Store) send(ctx context.Context, calls []call, whole func(int) bool) []reply {
 	start := time.Now()
-	commands := make([]once, len(calls))
+	commands := make([]once, 0, len(calls)+1)
 	for i, c := range calls {
-		commands[i] = c.command(ctx, whole(i))
+		commands = append(commands, c.command(ctx, whole(i)))
 	}
 	process := s.process
 	if calls[0].acked {
@@ -204,16 +217,8 @@ func (s *Store) observe(name string, commands int, replies []reply, d time.Durat
 		return
 	}
 	outcome := "ok"
-	for _, r := range replies {
-		if isUnknownScript(r.err) {
-			outcome = "noscript"
-			break
-		} else if r.err != nil {
-			outcome = string(execution.CodeOf(r.err))
-			break
-		} else if r.missed != nil {
-			outcome = string(execution.CodeUnconfirmed)
-		}
+	for i := 0; i < len(replies) && outcome == "ok"; i++ {
+		outcome = replies[i].outcome()
 	}
 	s.config.Observe(name, 1, commands, d, outcome)
 }

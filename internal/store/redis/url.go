@@ -52,7 +52,10 @@ func parseURL(raw string) (*target, error) {
 	if err != nil {
 		return nil, badURL("its parameters are malformed")
 	}
-	return t, t.parameters(query)
+	if err := t.parameters(query); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 func badURL(reason string) error { return fmt.Errorf("the Redis URL can't be used: %s", reason) }
