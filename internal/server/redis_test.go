@@ -235,7 +235,9 @@ func freePort(t *testing.T) int {
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	plain := redistest.Private(t, redistest.Options{})
-	err := opens(t, func(c *config.Config) { c.Connection.Hosts, c.Connection.TLS, c.Connection.DialTimeout = address(t, plain), true, time.Second })
+	err := opens(t, func(c *config.Config) {
+		c.Connection.Hosts, c.Connection.TLS, c.Connection.DialTimeout = address(t, plain), true, time.Second
+	})
 	if !execution.Is(err, execution.CodeUnavailable) {
 		t.Errorf("TLS with a server that has none: %v", err)
 	}
