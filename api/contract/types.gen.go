@@ -420,7 +420,7 @@ type StatusEvent struct {
 
 // StoreCondition defines model for StoreCondition.
 type StoreCondition struct {
-	// Code What it is: `eviction` (executions may be evicted), `version` (the server is too old), `namespace` (what is stored is not what this process may work on), `no_room` (submissions are refused for want of memory), `no_writes` (nothing can be written), `no_persistence` (a restart of the server loses everything), `unchecked` (the server does not tell its settings), `restarted` (the server was restarted or replaced), `data_lost` (something that was stored is gone). More may be added.
+	// Code What it is: `eviction` (executions may be evicted), `version` (the server is too old), `namespace` (what is stored is not what this process may work on), `acknowledgement` (changes can't be acknowledged as is asked for), `no_room` (submissions are refused for want of memory), `no_writes` (nothing can be written), `no_persistence` (a restart of the server loses everything), `unchecked` (the server does not tell its settings), `restarted` (the server was restarted or replaced), `data_lost` (something that was stored is gone). More may be added.
 	//
 	// Examples: no_room
 	Code string `json:"code"`
@@ -436,6 +436,13 @@ type StoreCondition struct {
 
 // StoreStatus defines model for StoreStatus.
 type StoreStatus struct {
+	// Acknowledgement What changes wait for before they are answered: `primary`, `replicas=N` or `fsync`; absent where there is nothing
+	// to wait for.
+	//
+	//
+	// Examples: replicas=1
+	Acknowledgement *string `json:"acknowledgement,omitempty"`
+
 	// Conditions What the operator should know of the store. It is `degraded` while one of them keeps it from doing all of its work; the others are warnings, and what happened within the last day.
 	Conditions []StoreCondition `json:"conditions"`
 

@@ -21,6 +21,11 @@ type Config struct {
 	Revision string // of the demo deployments; empty: "1"
 	Demo     bool   // serve the demo deployments
 
+	Connection Connection // to Redis, beside its URL
+
+	Ack        Ack           // what changes wait for, in Redis
+	AckTimeout time.Duration // of that wait
+
 	AllowEviction  bool // use a Redis that may evict executions
 	Partitions     int  // fixed when a namespace is created, 1 to 32
 	Slots          int  // attempts at once, a deployment; 0: one a CPU
@@ -67,6 +72,8 @@ func Default() Config {
 	return Config{
 		Addr:           "127.0.0.1:8080",
 		Prefix:         "windrow",
+		Connection:     defaultConnection(),
+		AckTimeout:     2 * time.Second,
 		Partitions:     1,
 		MaxNonterminal: 1000,
 		Lease:          30 * time.Second,
@@ -101,6 +108,9 @@ const bodyRoom = 64_000
 
 // Complete returns a copy in which every setting that is derived from others has its value.
 func (c Config) Complete() Config {
+	if c.Redis == "" && c.Connection.Hosts != "" {
+		c.Redis = c.Connection.url()
+	}
 	if c.Slots == 0 {
 		c.Slots = runtime.GOMAXPROCS(0)
 	}

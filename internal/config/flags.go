@@ -26,6 +26,7 @@ func EnvName(setting string) string {
 func Register(fs *pflag.FlagSet, c *Config) {
 	s := settings{fs}
 	registerPlace(s, c)
+	registerConnection(s, &c.Connection)
 	registerTiming(s, c)
 	registerLimits(s, c)
 	registerHTTP(s, c)
@@ -43,6 +44,8 @@ func RegisterDoctor(fs *pflag.FlagSet, c *Config) {
 
 func (s settings) redis(c *Config) {
 	s.secret(&c.Redis, "redis", "URL of Redis or Valkey: redis://, unix://, redis-sentinel://, redis+cluster://, rediss with TLS; as a variable it stays out of process lists")
+	s.ack(&c.Ack, "ack", "what submissions, transitions, answers and cancel requests wait for: "+ackForm)
+	s.span(&c.AckTimeout, "ack-timeout", "how long they wait for it")
 	s.text(&c.Prefix, "key-prefix", "what every key begins with")
 }
 
@@ -122,6 +125,16 @@ func (s settings) bytes(p *Bytes, name, usage string) {
 	s.withEnv(name)
 }
 
+func (s settings) ack(p *Ack, name, usage string) {
+	s.fs.Var(p, name, usage)
+	s.withEnv(name)
+}
+
+func (s settings) password(p *Password, name, usage string) {
+	s.fs.Var(passwordFlag{p}, name, usage)
+	s.withEnv(name)
+}
+
 func (s settings) secret(p *Secret, name, usage string) {
 	s.fs.Var(secretFlag{p}, name, usage)
 	s.withEnv(name)
@@ -173,6 +186,8 @@ func wanted(flagType string) string {
 		return durationForm
 	case "bytes":
 		return bytesForm
+	case "ack":
+		return ackForm
 	case "bool":
 		return "true or false"
 	}

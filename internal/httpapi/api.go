@@ -34,9 +34,10 @@ type Params struct {
 	Scrape http.Handler
 	// Contract is the document at /openapi.yaml.
 	Contract string
-	// Version and StoreKind are shown by /status.
-	Version   string
-	StoreKind string
+	// Version, StoreKind and Acknowledgement are shown by /status; the last one, which says what changes wait for, may be empty.
+	Version         string
+	StoreKind       string
+	Acknowledgement string
 
 	BodyBytes   int64         // of a request's body
 	HeaderBytes int           // of a request's target and headers

@@ -105,6 +105,9 @@ func begun(l runtime.LoopHealth) bool { return l.Running || l.Restarts > 0 }
 
 func (a *api) storeStatus(s runtime.StoreHealth) contract.StoreStatus {
 	out := contract.StoreStatus{Kind: a.StoreKind, State: contract.StateOk, Conditions: []contract.StoreCondition{}}
+	if a.Acknowledgement != "" {
+		out.Acknowledgement = &a.Acknowledgement
+	}
 	if s.Status != runtime.StoreOK {
 		out.State = contract.StateDegraded
 	}

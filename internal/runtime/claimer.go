@@ -98,7 +98,6 @@ func (c *claimer) step() error {
 		if execution.Is(err, execution.CodeUnavailable) {
 			c.doubt = p
 		}
-		c.metrics.SetStoreErrorStreak(int(c.loop.streak.Load()) + 1)
 		return err
 	}
 	c.doubt = nil
@@ -150,7 +149,6 @@ func (c *claimer) lookAhead(polled store.Polled) {
 }
 
 func (c *claimer) count(p *poll, polled store.Polled) {
-	c.metrics.SetStoreErrorStreak(0)
 	if polled.Malformed > 0 {
 		c.loop.log.Error("controls that can't be read left the index", "count", polled.Malformed)
 	}

@@ -30,7 +30,8 @@
 //
 // # Unknown outcomes
 //
-// An exchange that fails with CodeUnavailable may have been applied. Every operation that matters is then repeated as the
+// An exchange that fails with CodeUnavailable may have been applied, and one that fails with CodeUnconfirmed was, and may not
+// last. Every operation that matters is then repeated as the
 // same one, until it is settled or the lease window has closed: a transition with its operation token, a poll with its claim
 // token, a chunk batch with its number, a submission with its id (invariant 11).
 //

@@ -35,6 +35,7 @@ type Runtime struct {
 	claimer    *claimer
 	listener   *listener
 	beating    *loop // ends last
+	outages    *outages
 	waits      *waits
 	health     *health
 	intake     context.Context // until the runtime is quiesced
@@ -101,6 +102,7 @@ func (r *Runtime) wire(deployments []*deployment) {
 		shortest = min(shortest, d.lease)
 	}
 	r.Metrics.SetSlots(slots)
+	r.outages = newOutages(r.Logger, r.Metrics)
 	maintaining, claiming, listening := r.newLoop("maintainer"), r.newLoop("claimer"), r.newLoop("listener")
 	m := &maintainer{store: r.Store, registry: r.registry, loop: maintaining, metrics: r.Metrics, settings: r.Settings,
 		safety: max(r.Settings.MaintenanceInterval, shortest), wake: newSignal()}
@@ -117,7 +119,8 @@ func (r *Runtime) wire(deployments []*deployment) {
 }
 
 func (r *Runtime) newLoop(name string) *loop {
-	return &loop{name: name, log: r.Logger, metrics: r.Metrics, backoff: backoff{r.Settings.BackoffMin, r.Settings.BackoffMax}}
+	return &loop{name: name, log: r.Logger, metrics: r.Metrics, outages: r.outages,
+		backoff: backoff{r.Settings.BackoffMin, r.Settings.BackoffMax}}
 }
 
 // begin starts a session for what a poll has claimed.

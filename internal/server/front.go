@@ -18,13 +18,13 @@ const (
 // front is the HTTP floor on top of the other parts.
 func front(p Parts) (http.Handler, error) {
 	version, _ := telemetry.Build()
-	kind := "memory"
+	kind, acknowledgement := "memory", ""
 	if p.Config.Redis != "" {
-		kind = "redis"
+		kind, acknowledgement = "redis", p.Config.Ack.String()
 	}
 	return httpapi.New(httpapi.Params{
 		Runtime: p.Runtime, Hub: p.Hub, Logger: p.Logger, Metrics: p.Metrics, Scrape: p.Metrics.Handler(),
-		Contract: windrow.OpenAPI(), Version: version, StoreKind: kind,
+		Contract: windrow.OpenAPI(), Version: version, StoreKind: kind, Acknowledgement: acknowledgement,
 		BodyBytes: int64(p.Config.BodyBytes), HeaderBytes: int(p.Config.HeaderBytes), JSONDepth: p.Config.JSONDepth,
 		BodyTimeout: bodyTimeout, SendTimeout: sendTimeout, Reconnect: reconnect,
 	})

@@ -9,7 +9,9 @@
 // Every error is, or wraps, an [execution.Error]. CodeUnavailable says that the operation may or may not have been
 // applied: a caller that needs to know repeats it with the same operation token, idempotency key, id, claim token or chunk
 // number, and a repeat of what was applied is answered as the first one would have been. Where the error says Unchanged, it
-// was not applied. Methods return the context's error, wrapped with CodeUnavailable, when ctx ends first. No method retries a
+// was not applied. CodeUnconfirmed says that it was applied and has not arrived everywhere that the store was told to wait for,
+// so that a failure may still take it away: a repeat waits again. Submit, FindKey, Transition, Resume and Cancel may say so.
+// Methods return the context's error, wrapped with CodeUnavailable, when ctx ends first. No method retries a
 // failed exchange by itself.
 package store
 

@@ -234,7 +234,7 @@ func (d *doctor) makeRoot(ctx context.Context, tags map[string]bool) error {
 		}
 	}
 	d.store.keys, d.store.config.Partitions = k, n
-	if rep := d.store.exchange(ctx, call{d.store.scripts.repairRoot, k.namespace(), []any{maxPartitions}}); rep[0].err != nil {
+	if rep := d.store.exchange(ctx, call{script: d.store.scripts.repairRoot, anchor: k.namespace(), args: []any{maxPartitions}}); rep[0].err != nil {
 		return rep[0].err
 	}
 	return d.store.Open(ctx)

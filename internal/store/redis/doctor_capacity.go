@@ -177,7 +177,7 @@ func (d *doctor) sample(ctx context.Context, t *tally) error {
 	for p := range calls {
 		var head packer
 		head.array(3).text(t.token).number(0).array(0)
-		calls[p] = call{d.store.scripts.inspectCapacity, d.store.keys.anchor(p), []any{head.bytes()}}
+		calls[p] = call{script: d.store.scripts.inspectCapacity, anchor: d.store.keys.anchor(p), args: []any{head.bytes()}}
 	}
 	for p, rep := range d.store.exchange(ctx, calls...) {
 		if rep.err != nil {
@@ -226,7 +226,7 @@ func (d *doctor) count(ctx context.Context, t *tally, keys []string) error {
 			for _, id := range part {
 				head.text(id)
 			}
-			calls = append(calls, call{d.store.scripts.inspectCapacity, d.store.keys.anchor(p), []any{head.bytes()}})
+			calls = append(calls, call{script: d.store.scripts.inspectCapacity, anchor: d.store.keys.anchor(p), args: []any{head.bytes()}})
 			parts = append(parts, t.parts[p])
 		}
 	}

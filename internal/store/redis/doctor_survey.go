@@ -128,6 +128,7 @@ var keyTypes = map[string]struct {
 	"ready:": {is: "zset"}, "solitary:": {is: "zset"}, "delayed:": {is: "zset"}, "leases": {is: "zset"}, "running": {is: "zset"}, "waits": {is: "zset"},
 	"retention": {is: "zset"}, "malformed": {is: "zset"}, "served": {is: "zset"}, "capacity": {is: "hash"},
 	"batch:": {"string", true}, "turn:": {"string", true}, "wake:": {"stream", true}, "tally": {"string", true}, "stamp": {"string", true},
+	"ack": {"string", true},
 }
 
 // executionKinds are the kinds of keys of one execution, the control first.
@@ -264,7 +265,7 @@ func (d *doctor) inspect(ctx context.Context, looks []look) (wrong []look, codes
 		for part := range slices.Chunk(l.subjects, inspectBound) {
 			l.subjects = part
 			asked = append(asked, l)
-			calls = append(calls, call{d.store.scripts.inspect, d.store.keys.anchor(l.partition), []any{l.pack(), (2 * d.how.Lease).Milliseconds()}})
+			calls = append(calls, call{script: d.store.scripts.inspect, anchor: d.store.keys.anchor(l.partition), args: []any{l.pack(), (2 * d.how.Lease).Milliseconds()}})
 		}
 	}
 	if len(calls) == 0 {
@@ -325,8 +326,8 @@ func (d *doctor) repair(ctx context.Context, wrong []look) error {
 		if l.kind == leftovers {
 			l.kind = executions
 		}
-		calls[i] = call{d.store.scripts.repair, d.store.keys.anchor(l.partition),
-			[]any{l.pack(), unusable, budgets.LostLeases, budgets.Retries, budgets.Claims}}
+		calls[i] = call{script: d.store.scripts.repair, anchor: d.store.keys.anchor(l.partition),
+			args: []any{l.pack(), unusable, budgets.LostLeases, budgets.Retries, budgets.Claims}}
 	}
 	for _, rep := range d.store.exchange(ctx, calls...) {
 		if rep.err != nil {

@@ -120,7 +120,7 @@ func (s *Store) overdue(ctx context.Context, fronts []front, left budget) ([]pag
 		head.array(6).number(int64(part.leases)).number(int64(f.skipLeases))
 		head.number(int64(part.waits)).number(int64(f.skipWaits))
 		head.number(int64(part.ended)).number(int64(f.skipEnded))
-		calls[i] = call{s.scripts.overdue, s.keys.anchor(f.partition), []any{head.bytes()}}
+		calls[i] = call{script: s.scripts.overdue, anchor: s.keys.anchor(f.partition), args: []any{head.bytes()}}
 	}
 	pages := make([]page, len(fronts))
 	var gone window
@@ -208,7 +208,7 @@ func (s *Store) settle(ctx context.Context, pages []page, m *store.Maintained) e
 		for i, id := range pg.ended {
 			ids[i] = id
 		}
-		calls = append(calls, call{s.scripts.remove, s.keys.anchor(pg.partition), ids})
+		calls = append(calls, call{script: s.scripts.remove, anchor: s.keys.anchor(pg.partition), args: ids})
 	}
 	if len(calls) == 0 {
 		return nil

@@ -90,7 +90,7 @@ func newRound(r store.PollRequest) (*round, error) {
 func (s *Store) pollRound(ctx context.Context, rd *round, asked []int, again bool, out *store.Polled) ([]int, error) {
 	calls := make([]call, len(asked))
 	for i, p := range asked {
-		calls[i] = call{s.scripts.poll, s.keys.anchor(p), []any{rd.pack(i, len(asked), again)}}
+		calls[i] = call{script: s.scripts.poll, anchor: s.keys.anchor(p), args: []any{rd.pack(i, len(asked), again)}}
 	}
 	rd.left = make([][]int, len(asked))
 	for i, rep := range s.exchange(ctx, calls...) {

@@ -36,10 +36,11 @@ type scripts struct {
 }
 
 // loadScripts puts the scripts together from the files under lua/, each with the parts that it needs: the server makes them
-// anew on each run. clock is the text of clock.lua.
-func loadScripts(l store.Limits, clock string) scripts {
+// anew on each run. With acked they write where they only repeat an answer that somebody waits to see acknowledged. clock is
+// the text of clock.lua.
+func loadScripts(l store.Limits, acked bool, clock string) scripts {
 	with := func(parts ...string) []string {
-		out := []string{bounds(l), clock, luaText("base")}
+		out := []string{bounds(l, acked), clock, luaText("base")}
 		for _, name := range parts {
 			out = append(out, luaText(name))
 		}
@@ -87,11 +88,11 @@ func luaText(name string) string {
 	return string(text)
 }
 
-// bounds are the limits as scripts see them. They are part of the text: they change with the configuration only, and so
+// bounds are the settings as scripts see them. They are part of the text: they change with the configuration only, and so
 // cost no bytes of an exchange.
-func bounds(l store.Limits) string {
-	return fmt.Sprintf("local PROGRESS_EVENTS, HISTORY_CHUNKS, HISTORY_BYTES = %d, %d, %d\n"+
+func bounds(l store.Limits, acked bool) string {
+	return fmt.Sprintf("local ACKED = %t\nlocal PROGRESS_EVENTS, HISTORY_CHUNKS, HISTORY_BYTES = %d, %d, %d\n"+
 		"local TERMINAL_TTL, STREAM_TTL, WATCH_TTL, BACKSTOP = %d, %d, %d, %d",
-		l.ProgressEvents, l.HistoryChunks, l.HistoryBytes, l.TerminalTTL.Milliseconds(), l.StreamTTL.Milliseconds(),
+		acked, l.ProgressEvents, l.HistoryChunks, l.HistoryBytes, l.TerminalTTL.Milliseconds(), l.StreamTTL.Milliseconds(),
 		l.WatchTTL.Milliseconds(), (l.TerminalTTL + backstop).Milliseconds())
 }

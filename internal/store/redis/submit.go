@@ -41,7 +41,7 @@ func (s *Store) submitAnywhere(ctx context.Context, home int, sub store.Submissi
 		p := (home + try*step(id, n)) % n
 		sub.ID = alphabet[p:p+1] + id[1:]
 		out, err := s.submit(ctx, p, sub)
-		if execution.Is(err, execution.CodeUnavailable) {
+		if execution.Unknown(err) {
 			s.moved.remember(id, try)
 		}
 		if !execution.Is(err, execution.CodeCapacity) {
@@ -84,12 +84,12 @@ func (s *Store) submit(ctx context.Context, partition int, sub store.Submission)
 	var head packer
 	head.array(5).text(sub.ID).text(digest).text(string(sub.Key.Fingerprint[:]))
 	head.number(share(sub.MaxNonterminal, partition, s.config.Partitions)).plan(p)
-	v, err := s.run(ctx, s.scripts.submit, partition, append([]any{head.bytes()}, data(p)...)...)
-	if err != nil {
-		return store.Submitted{}, err
+	r := s.change(ctx, s.scripts.submit, partition, append([]any{head.bytes()}, data(p)...)...)
+	if r.err != nil {
+		return store.Submitted{}, r.err
 	}
-	out, err := decodeSubmitted(v)
-	return out, fullError(err, sub.MaxNonterminal)
+	out, err := decodeSubmitted(r.value)
+	return acknowledged(r, out, fullError(err, sub.MaxNonterminal))
 }
 
 // fullError adds the ceiling, which the reply does not repeat.
@@ -125,11 +125,12 @@ func decodeSubmitted(v any) (store.Submitted, error) {
 // FindKey implements [store.Store].
 func (s *Store) FindKey(ctx context.Context, key store.Key) (store.Submitted, error) {
 	digest := keyDigest(key)
-	v, err := s.run(ctx, s.scripts.find, partitionOfKey(key, s.config.Partitions), digest[:], key.Fingerprint[:])
-	if err != nil {
-		return store.Submitted{}, err
+	r := s.change(ctx, s.scripts.find, partitionOfKey(key, s.config.Partitions), digest[:], key.Fingerprint[:])
+	if r.err != nil {
+		return store.Submitted{}, r.err
 	}
-	return decodeSubmitted(v)
+	out, err := decodeSubmitted(r.value)
+	return acknowledged(r, out, err)
 }
 
 // overflow remembers at which try a submission had an unknown outcome, for its repeat.
