@@ -15,6 +15,8 @@ type Options struct {
 	// Args are further server arguments, such as "--maxmemory", "10mb". They
 	// come last and so win over those of the harness.
 	Args []string
+	// Env is added to the server's environment, as "NAME=value".
+	Env []string
 }
 
 // args are the server arguments for the options.
@@ -35,6 +37,7 @@ type Server struct {
 	dir    string
 	port   int
 	args   []string
+	env    []string
 	client *redis.Client
 
 	mu      sync.Mutex // guards the following
@@ -54,8 +57,8 @@ func (s surroundings) private(t testing.TB, options Options) *Server {
 	if err != nil {
 		t.Fatalf("a private server needs a binary: %v\nInstall one: apt-get install redis-server  (or: brew install redis)", err)
 	}
-	server := &Server{t: t, binary: binary, dir: t.TempDir(), args: options.args()}
-	server.process, server.port, err = launchAnywhere(binary, server.dir, server.args)
+	server := &Server{t: t, binary: binary, dir: t.TempDir(), args: options.args(), env: options.Env}
+	server.process, server.port, err = launchAnywhere(binary, server.dir, server.args, server.env...)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -85,7 +88,7 @@ func (s *Server) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.killLocked()
-	p, err := launch(s.binary, s.dir, s.port, s.args)
+	p, err := launch(s.binary, s.dir, s.port, s.args, s.env...)
 	if err != nil {
 		s.t.Fatalf("restart: %v", err)
 	}

@@ -27,6 +27,7 @@ type claimer struct {
 	overdue  func(bool, time.Time) // tells the maintainer what a poll saw, and when
 
 	doubt  *poll         // a poll whose outcome is not known
+	number int64         // of the last poll
 	polled time.Time     // when the last one was answered
 	due    time.Duration // from then until the next delayed execution falls due; 0: none is known
 
@@ -83,6 +84,7 @@ func (c *claimer) step() error {
 	if p == nil || time.Now().After(p.until) {
 		p = c.newPoll()
 	}
+	p.request.Doubt = c.doubt != nil
 	ctx, cancel := context.WithTimeout(c.base, p.timeout)
 	defer cancel()
 	polled, err := c.store.Poll(ctx, p.request)
@@ -103,7 +105,8 @@ func (c *claimer) step() error {
 func (c *claimer) newPoll() *poll {
 	now := time.Now()
 	p := &poll{sent: now, timeout: c.settings.ExchangeTimeout, until: now}
-	p.request = store.PollRequest{Worker: c.worker, Token: rand.Text(), MaxBytes: c.settings.PollBytes,
+	c.number++
+	p.request = store.PollRequest{Worker: c.worker, Token: rand.Text(), Number: c.number, MaxBytes: c.settings.PollBytes,
 		Revisions: c.registry.wants()}
 	for _, place := range c.registry.loads() {
 		p.timeout = min(p.timeout, place.exchange)

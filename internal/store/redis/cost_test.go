@@ -23,7 +23,7 @@ func TestCost(t *testing.T) {
 	var c execution.Control
 	round := func(want func(name string, script []string, f func())) {
 		want("submit", script("HGETALL", "HMGET", "HSET", "SET", "HSET", "ZCARD", "ZADD", "ZRANGE", "PUBLISH"), func() { k.submit() })
-		want("claim", script("ZRANGE", "GET", "ZRANGE", "HGETALL", "MGET", "HSET", "ZREM", "ZADD", "ZADD", "ZRANGE", "SET", "ZADD", "ZCOUNT", "ZCOUNT", "ZCOUNT"),
+		want("claim", script("ZRANGE", "MGET", "ZRANGE", "HGETALL", "MGET", "HSET", "ZREM", "ZADD", "ZADD", "ZRANGE", "SET", "ZADD", "ZCOUNT", "ZCOUNT", "ZCOUNT"),
 			func() { c = k.poll(2).Claimed[0].Control })
 		want("first chunks", script("HMGET", "XADD", "HSET"), func() { k.stream(c, chunks(1, 0, "a", "b")) })
 		want("chunks", script("HMGET", "XADD"), func() { k.stream(c, chunks(1, 2, "c")) })
@@ -41,7 +41,7 @@ func TestCost(t *testing.T) {
 				Key: "k", Answer: []byte("1")})
 			k.ok(err)
 		})
-		want("claim again", script("ZRANGE", "GET", "ZRANGE", "HGETALL", "MGET", "HSET", "XADD", "ZREM", "ZADD", "ZADD", "TYPE", "ZRANGE", "SET", "ZADD",
+		want("claim again", script("ZRANGE", "MGET", "ZRANGE", "HGETALL", "MGET", "HSET", "XADD", "ZREM", "ZADD", "ZADD", "TYPE", "ZRANGE", "SET", "ZADD",
 			"ZCOUNT", "ZCOUNT", "ZCOUNT"), func() { c = k.poll(2).Claimed[0].Control })
 		want("read", script("HGETALL", "LRANGE", "MGET", "XRANGE"), func() { k.read(c.ID) })
 		want("complete", script("HGETALL", "HMGET", "HSET", "HDEL", "SET", "DEL", "XADD", "ZREM", "ZREM", "HDEL", "HDEL", "ZADD",
@@ -50,7 +50,7 @@ func TestCost(t *testing.T) {
 			_, err := k.store.Cancel(t.Context(), c.ID, store.Scope{All: true}, "")
 			k.ok(err)
 		})
-		want("idle poll", script("ZRANGE", "GET", "ZRANGE", "ZADD", "ZCOUNT", "ZCOUNT", "ZCOUNT"), func() { k.poll(2) })
+		want("idle poll", script("ZRANGE", "MGET", "ZRANGE", "ZADD", "ZCOUNT", "ZCOUNT", "ZCOUNT"), func() { k.poll(2) })
 	}
 	round(func(_ string, _ []string, f func()) { f() }) // scripts become known
 	round(func(name string, script []string, f func()) {
@@ -69,15 +69,15 @@ func TestCost(t *testing.T) {
 func TestBytes(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
-	k := openKit(t, redis.Config{URL: p.url(), Prefix: redistest.Prefix(t)})
+	k := openKit(t, redis.Config{URL: p.URL(), Prefix: redistest.Prefix(t)})
 	k.ok(k.store.TellScripts(t.Context()))
 	id := func() string { return execution.NewLogEpoch(execution.Instant(1e15)) + "abcdefghi" } // 22 characters
 	var c execution.Control
 	cost := func(name string, most int64, f func()) {
 		t.Helper()
-		before := p.bytes.Load()
+		before := p.Bytes()
 		f()
-		used := p.bytes.Load() - before
+		used := p.Bytes() - before
 		t.Logf("%-12s %d bytes", name, used)
 		if used > most {
 			t.Errorf("%s took %d bytes, at most %d", name, used, most)

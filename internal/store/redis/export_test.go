@@ -18,12 +18,25 @@ func (s *Store) ClockKey(partition int) string { return s.keys.anchor(partition)
 
 // TellScripts makes the servers know all scripts, so that no call needs a second exchange.
 func (s *Store) TellScripts(ctx context.Context) error {
-	sc := s.scripts
-	for _, one := range []script{sc.attach, sc.submit, sc.find, sc.poll, sc.apply, sc.beat, sc.cancel, sc.resume, sc.read,
-		sc.controls, sc.overdue, sc.remove, sc.counts, sc.check} {
+	for _, one := range s.scripts.all() {
 		if err := s.client.ScriptLoad(ctx, one.source).Err(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (sc scripts) all() []script {
+	return []script{sc.attach, sc.submit, sc.find, sc.poll, sc.apply, sc.beat, sc.cancel, sc.resume, sc.read,
+		sc.controls, sc.overdue, sc.remove, sc.counts, sc.check}
+}
+
+// ScriptNames are the names of the scripts of a store that is configured so, by what a server knows them as.
+func ScriptNames(c Config) map[string]string {
+	c = c.withDefaults()
+	names := map[string]string{}
+	for _, one := range loadScripts(c.Limits, c.clock).all() {
+		names[one.sha] = one.name
+	}
+	return names
 }

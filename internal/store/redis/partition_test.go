@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/faultkit"
 	"github.com/windrow-run/windrow/internal/redistest"
 	"github.com/windrow-run/windrow/internal/store"
 	"github.com/windrow-run/windrow/internal/store/redis"
@@ -128,7 +129,7 @@ func TestCeilingOverPartitions(t *testing.T) {
 func TestLostReplyElsewhere(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
-	k := openKit(t, redis.Config{URL: p.url(), Prefix: redistest.Prefix(t), Partitions: 2})
+	k := openKit(t, redis.Config{URL: p.URL(), Prefix: redistest.Prefix(t), Partitions: 2})
 	k.ok(k.store.TellScripts(t.Context()))
 	first := k.submission()
 	home, _ := k.store.PartitionOf(first.ID)
@@ -141,8 +142,7 @@ func TestLostReplyElsewhere(t *testing.T) {
 		sub = k.submission()
 	}
 	sub.MaxNonterminal = 2
-	p.skip.Store(1) // the refusal of the first partition arrives
-	p.lose.Store(true)
+	p.Break(faultkit.Nth(1, faultkit.After, "submit")) // the refusal of the first partition arrives
 	_, err = k.store.Submit(t.Context(), sub)
 	k.refused(err, execution.CodeUnavailable)
 	_, err = k.store.Cancel(t.Context(), first.ID, store.Scope{All: true}, "")

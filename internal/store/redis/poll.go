@@ -93,7 +93,7 @@ func (s *Store) pollRound(ctx context.Context, rd *round, asked []int, again boo
 // pack is the request for the i-th of n partitions: its share of all that is wanted.
 func (rd *round) pack(i, n int, again bool) []byte {
 	var p packer
-	p.array(8).text(rd.request.Worker).text(rd.request.Token)
+	p.array(10).text(rd.request.Worker).text(rd.request.Token)
 	p.number((rd.request.MaxBytes + int64(n) - 1) / int64(n)).flag(again).flag(rd.shared)
 	p.array(3 * len(rd.counts))
 	for w, want := range rd.request.Revisions {
@@ -103,7 +103,7 @@ func (rd *round) pack(i, n int, again bool) []byte {
 	for _, plan := range rd.plans {
 		p.plan(plan)
 	}
-	return p.number(millis(rd.longest)).bytes()
+	return p.number(millis(rd.longest)).number(rd.request.Number).flag(rd.request.Doubt).bytes()
 }
 
 // portion is what the i-th of n partitions is asked for; with several, one that is asked for nothing still tells whether it

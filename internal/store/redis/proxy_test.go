@@ -1,114 +1,33 @@
 package redis_test
 
 import (
-	"io"
-	"net"
-	"sync"
-	"sync/atomic"
 	"testing"
 
-	goredis "github.com/redis/go-redis/v9"
-
 	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/faultkit"
 	"github.com/windrow-run/windrow/internal/redistest"
 	"github.com/windrow-run/windrow/internal/store"
 	"github.com/windrow-run/windrow/internal/store/redis"
 )
 
-// proxy stands between a store and its server, and can keep a reply from arriving.
-type proxy struct {
-	t        testing.TB
-	listener net.Listener
-	server   string
-	lose     atomic.Bool  // the next reply is lost, and its connection with it
-	skip     atomic.Int64 // but for so many that come before it
-	lost     atomic.Int64
-	bytes    atomic.Int64 // that went through, both ways
-	work     sync.WaitGroup
-}
-
-func newProxy(tb testing.TB) *proxy {
+// newProxy stands between a store and the shared server.
+func newProxy(tb testing.TB) *faultkit.Proxy {
 	tb.Helper()
-	options, err := goredis.ParseURL(redistest.URL(tb))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p := &proxy{t: tb, listener: listener, server: options.Addr}
-	p.work.Go(p.accept)
-	tb.Cleanup(func() {
-		_ = listener.Close()
-		p.work.Wait()
-	})
-	return p
-}
-
-func (p *proxy) url() string { return "redis://" + p.listener.Addr().String() }
-
-func (p *proxy) accept() {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", p.server)
-		if err != nil {
-			p.t.Error(err)
-			return
-		}
-		p.work.Go(func() {
-			_, _ = io.Copy(io.MultiWriter(p, server), client)
-			_ = server.Close()
-		})
-		p.work.Go(func() {
-			p.replies(client, server)
-			_ = client.Close()
-			_ = server.Close()
-		})
-	}
-}
-
-// Write counts.
-func (p *proxy) Write(data []byte) (int, error) {
-	p.bytes.Add(int64(len(data)))
-	return len(data), nil
-}
-
-func (p *proxy) replies(client, server net.Conn) {
-	buffer := make([]byte, 1<<16)
-	for {
-		n, err := server.Read(buffer)
-		if err != nil {
-			return
-		}
-		p.bytes.Add(int64(n))
-		if p.lose.Load() && p.skip.Add(-1) < 0 {
-			p.lose.Store(false)
-			p.skip.Store(0)
-			p.lost.Add(1)
-			return
-		}
-		if _, err := client.Write(buffer[:n]); err != nil {
-			return
-		}
-	}
+	return faultkit.NewProxy(tb, redistest.URL(tb), redis.ScriptNames(redis.Config{}))
 }
 
 // lossy opens a store behind a proxy. Its twice runs an operation whose first reply is lost, and again.
 func lossy(t *testing.T) (k *kit, twice func(f func() error)) {
 	t.Helper()
 	p := newProxy(t)
-	k = openKit(t, redis.Config{URL: p.url(), Prefix: redistest.Prefix(t)})
+	k = openKit(t, redis.Config{URL: p.URL(), Prefix: redistest.Prefix(t)})
 	k.ok(k.store.TellScripts(t.Context()))
 	return k, func(f func() error) {
 		t.Helper()
-		before := p.lost.Load()
-		p.lose.Store(true)
+		before := p.Broken()
+		p.Break(faultkit.Nth(0, faultkit.After))
 		k.refused(f(), execution.CodeUnavailable)
-		if p.lost.Load() != before+1 {
+		if p.Broken() != before+1 {
 			t.Fatal("no reply was lost")
 		}
 		k.ok(f())
@@ -246,13 +165,13 @@ func TestLostReplyOfResume(t *testing.T) {
 func TestNothingIsSentTwice(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
-	k := openKit(t, redis.Config{URL: p.url(), Prefix: redistest.Prefix(t)})
+	k := openKit(t, redis.Config{URL: p.URL(), Prefix: redistest.Prefix(t)})
 	k.ok(k.store.TellScripts(t.Context()))
 	k.submit()
-	p.lose.Store(true)
+	p.Break(faultkit.Nth(0, faultkit.After))
 	_, err := k.store.Submit(t.Context(), k.submission())
 	k.refused(err, execution.CodeUnavailable)
-	if n := k.nonterminal(); n != 2 || p.lost.Load() != 1 {
-		t.Errorf("%d executions and %d lost replies", n, p.lost.Load())
+	if n := k.nonterminal(); n != 2 || p.Broken() != 1 {
+		t.Errorf("%d executions and %d lost replies", n, p.Broken())
 	}
 }
