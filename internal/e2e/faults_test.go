@@ -197,8 +197,42 @@ func TestClockSteps(t *testing.T) {
 	network := faultkit.NewNetwork(t, server.URL())
 	c := newCrew(t, server.URL(), "clock")
 	const lease = 2 * time.Second
-	turns := make(chan struct{})
-	work := func(ctx context.Context, a handler.Attempt) handler.Outcome {
+	first, second := make(chan struct{}), make(chan struct{})
+	alive := c.join(server.URL(), lease, turning(first))
+	c.join(network.URL(), lease, turning(second))
+	for round := range 2 * faultkit.Count(t, 2, 20) {
+		by := 10 * time.Minute
+		if round%2 == 1 {
+			by = -by
+		}
+		var ids []string
+		for n := range 15 {
+			ids = append(ids, c.submit(alive, fmt.Sprint(round, "-", n)))
+		}
+		<-first
+		<-second // both are at work
+		clock.Step(by)
+		network.Down()
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		began := time.Now()
+		var lost int64
+		for _, r := range c.ended(ctx, ids) {
+			lost += r.Control.LostLeases
+			c.chunksOf(r)
+		}
+		cancel()
+		t.Logf("after a step of %v all ended in %v, %d leases were lost", by, time.Since(began).Round(time.Millisecond), lost)
+		if lost == 0 {
+			t.Error("no lease was lost, so that nothing was proved")
+		}
+		network.Up()
+	}
+	c.verify()
+}
+
+// turning is work of twenty turns with a checkpoint each. Each is told of where somebody listens.
+func turning(turns chan<- struct{}) handler.Func {
+	return func(ctx context.Context, a handler.Attempt) handler.Outcome {
 		for turn := range 20 {
 			if err := a.Stream([]byte(`"chunk"`)); err != nil {
 				return handler.Failed{Cause: err}
@@ -215,36 +249,4 @@ func TestClockSteps(t *testing.T) {
 		}
 		return handler.Completed{Result: []byte(`1`)}
 	}
-	alive := c.join(server.URL(), lease, work)
-	c.join(network.URL(), lease, work)
-	var lost int64
-	for round := range 2 * faultkit.Count(t, 2, 20) {
-		by := 10 * time.Minute
-		if round%2 == 1 {
-			by = -by
-		}
-		var ids []string
-		for n := range 15 {
-			ids = append(ids, c.submit(alive, fmt.Sprint(round, "-", n)))
-		}
-		for range 30 {
-			<-turns // both are at work
-		}
-		clock.Step(by)
-		network.Down()
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		began := time.Now()
-		for _, r := range c.ended(ctx, ids) {
-			lost += r.Control.LostLeases
-			c.chunksOf(r)
-		}
-		cancel()
-		t.Logf("after a step of %v all ended in %v", by, time.Since(began).Round(time.Millisecond))
-		network.Up()
-	}
-	c.verify()
-	if lost == 0 {
-		t.Error("no lease was lost, so that nothing was proved")
-	}
-	t.Logf("%d leases were lost", lost)
 }

@@ -42,7 +42,7 @@ func Nth(n int, point Point, names ...string) Plan {
 
 // Rate breaks each command that bears one of the names, or any without names, with that probability, at one of the points.
 func Rate(seed uint64, probability float64, points []Point, names ...string) Plan {
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test repeats itself by its seed
+	random := rand.New(rand.NewPCG(seed, 0))
 	return func(c Command) Point {
 		if len(names) > 0 && !slices.Contains(names, c.Name) || random.Float64() >= probability {
 			return Pass

@@ -40,7 +40,7 @@ type Schedule struct {
 func Harass(tb testing.TB, s Schedule, start func() (*exec.Cmd, error)) <-chan Event {
 	tb.Helper()
 	h := &harasser{t: tb, schedule: s, start: start, events: make(chan Event), halt: make(chan struct{}),
-		random: rand.New(rand.NewPCG(s.Seed, 0))} //nolint:gosec // a test repeats itself by its seed
+		random: rand.New(rand.NewPCG(s.Seed, 0))}
 	var work sync.WaitGroup
 	work.Go(h.run)
 	tb.Cleanup(func() {

@@ -42,7 +42,7 @@ func NewProxy(tb testing.TB, server string, scripts map[string]string) *Proxy {
 	if err != nil {
 		tb.Fatalf("the server's URL: %v", err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", p.upstream.Host)
+		server, err := (&net.Dialer{}).DialContext(p.t.Context(), "tcp", p.upstream.Host)
 		if err != nil {
 			_ = client.Close() // the server is down, which a client learns so
 			continue

@@ -45,7 +45,7 @@ func cutEverywhere(t *testing.T, partitions int) {
 	subject := &caller{T: t, store: storetest.Observe(s, checker), pass: clock.advance}
 	model := &caller{T: t, store: twin, pass: func(d time.Duration) { now += execution.Instant(d.Microseconds()) }}
 	now = execution.Instant(clock.now)
-	p.Break(faultkit.Rate(uint64(partitions), 0.3/float64(partitions), faultkit.Cuts(), scripts...)) //nolint:gosec // a small number
+	p.Break(faultkit.Rate(uint64(partitions), 0.3/float64(partitions), faultkit.Cuts(), scripts...))
 	rare := func(name string) bool { return p.Broken(name) < wanted }
 	for lives := 0; slices.ContainsFunc(scripts, rare); lives++ {
 		if lives > 100*wanted {
@@ -167,7 +167,7 @@ func (c *caller) live(n int) {
 	at := c.poll().Control
 	c.beat(at, 0)
 	c.beat(at, 2)
-	at = c.do(at, func(o execution.Owned) execution.Command {
+	c.do(at, func(o execution.Owned) execution.Command {
 		return execution.Checkpoint{Owned: o, Data: []byte(`1`), Lease: lease}
 	})
 	c.look(id)
@@ -175,7 +175,7 @@ func (c *caller) live(n int) {
 	c.maintain()
 	at = c.poll().Control
 	c.beat(at, 0)
-	at = c.do(at, func(o execution.Owned) execution.Command { return execution.Retry{Owned: o} })
+	c.do(at, func(o execution.Owned) execution.Command { return execution.Retry{Owned: o} })
 	c.look(id)
 	at = c.poll().Control
 	c.do(at, func(o execution.Owned) execution.Command { return execution.Release{Owned: o} })

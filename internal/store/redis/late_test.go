@@ -1,6 +1,7 @@
 package redis_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"testing"
@@ -159,7 +160,7 @@ func TestLateTransition(t *testing.T) {
 	s := newSlow(t, 1)
 	wait, err := execution.Wait{Kind: "approval"}.Encode()
 	s.ok(err)
-	for _, make := range []func(o execution.Owned) execution.Command{
+	for _, build := range []func(o execution.Owned) execution.Command{
 		func(o execution.Owned) execution.Command {
 			return execution.Checkpoint{Owned: o, Data: []byte("1"), Lease: lease}
 		},
@@ -171,7 +172,7 @@ func TestLateTransition(t *testing.T) {
 		func(o execution.Owned) execution.Command { return execution.Release{Owned: o} },
 	} {
 		c := s.start()
-		cmd := make(s.owned(c, s.event("once")))
+		cmd := build(s.owned(c, s.event("once")))
 		var after execution.Control
 		act := func() (err error) {
 			after, err = s.store.Transition(s.ctx, c, cmd)
@@ -219,7 +220,7 @@ func TestLateBeat(t *testing.T) {
 			c = s.poll(1).Claimed[0].Control
 			s.stream(c, chunks(2, 0, "a"))
 			log := s.read(c.ID).Log
-			if last := log[len(log)-1]; string(last.Data) != string(chunks(2, 0, "a").Encode()) {
+			if last := log[len(log)-1]; !bytes.Equal(last.Data, chunks(2, 0, "a").Encode()) {
 				t.Errorf("the next attempt's chunks are not the last entry but %q", last.Data)
 			}
 		})
