@@ -12,7 +12,8 @@ type keeper struct {
 
 func keepers() []keeper {
 	return []keeper{
-		{"github.com/redis/go-redis", []string{"internal/store/redis", "internal/redistest"}, "another store must fit without a change elsewhere"},
+		{"github.com/redis/go-redis", []string{"internal/store/redis", "internal/redistest", "internal/faultkit"}, "another store must fit without a change elsewhere"},
+		{"github.com/Shopify/toxiproxy", []string{"internal/faultkit"}, "tests take their faults from one kit"},
 		{"github.com/testcontainers/testcontainers-go", []string{"internal/redistest"}, "tests take their server from one harness"},
 		{"github.com/go-chi/chi", []string{"internal/httpapi"}, "the router is a detail of the HTTP floor"},
 		{"github.com/prometheus/client_golang", []string{"internal/telemetry", "internal/e2e"}, "metric names and labels are decided in one place"},

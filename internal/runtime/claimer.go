@@ -29,6 +29,7 @@ type claimer struct {
 	overdue  func(bool, time.Time) // tells the maintainer what a poll saw, and when
 
 	doubt  *poll         // a poll whose outcome is not known
+	number int64         // of the last poll
 	polled time.Time     // when the last one was answered
 	due    time.Duration // from then until the next delayed execution falls due; 0: none is known
 	lapse  time.Duration // from then until a lease runs out that should have been renewed by now; 0: none is known
@@ -89,6 +90,7 @@ func (c *claimer) step() error {
 	if p == nil || time.Now().After(p.until) {
 		p = c.newPoll()
 	}
+	p.request.Doubt = c.doubt != nil
 	ctx, cancel := context.WithTimeout(c.base, p.timeout)
 	defer cancel()
 	polled, err := c.store.Poll(ctx, p.request)
@@ -107,8 +109,10 @@ func (c *claimer) step() error {
 
 func (c *claimer) newPoll() *poll {
 	now := time.Now()
+	c.number++
 	p := &poll{sent: now, timeout: c.settings.ExchangeTimeout, until: now, request: c.registry.ask()}
 	p.request.Worker, p.request.Token, p.request.MaxBytes = c.worker, crand.Text(), c.settings.PollBytes
+	p.request.Number = c.number
 	for _, place := range c.registry.loads() {
 		p.timeout = min(p.timeout, place.exchange)
 		if end := now.Add(place.window()); end.After(p.until) {

@@ -96,14 +96,17 @@ func (r *Runtime) submitted(d *deployment, out store.Submitted, err error) {
 }
 
 // twice asks for a change, and once more where the store did not answer or did not confirm it: asking again must change nothing
-// where it was carried out. An error of CodeUnavailable says that it was not, for certain; one of CodeUnconfirmed that it may have been.
+// where it was carried out. An error of CodeUnavailable says that it was not, for certain; one of CodeUnconfirmed that it may have
+// been, or may yet be: the first may arrive later than the second, which was refused for want of room.
 func twice[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	out, err := ask()
 	if !execution.Unknown(err) || ctx.Err() != nil {
 		return out, unconfirmed(err)
 	}
 	first := unconfirmed(err)
-	if out, err = ask(); execution.Unknown(err) && execution.Is(first, execution.CodeUnconfirmed) {
+	out, err = ask()
+	passing := execution.Unknown(err) || execution.Is(err, execution.CodeCapacity)
+	if passing && execution.Is(first, execution.CodeUnconfirmed) {
 		return out, first
 	}
 	return out, unconfirmed(err)

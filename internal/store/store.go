@@ -68,7 +68,8 @@ type Store interface {
 	Cancel(ctx context.Context, id string, scope Scope, reason string) (Record, error)
 
 	// Maintain does at most limit pieces of each kind of overdue work: leases that ran out, waits that expired, ended
-	// executions past their retention.
+	// executions past their retention. A store whose clock may be set back shortens leases that lie further ahead than any
+	// that was asked for.
 	Maintain(ctx context.Context, limit int) (Maintained, error)
 
 	// Read returns an execution. CodeNotFound; CodeCorrupt where what is stored can't be read.
@@ -151,6 +152,12 @@ type PollRequest struct {
 	Solitary bool
 	// Yields says that the process can become empty, so that it may be asked to (Polled.Drain).
 	Yields bool
+	// Number grows with each request of a worker, repeats excepted. A copy of a request that arrives after a later one that
+	// was remembered claims nothing, since nobody would hear of it.
+	Number int64
+	// Doubt says that the outcome of this request, or of the one before it, is not known: it is remembered for a lease also
+	// where it gives nothing, so that no copy still under way claims anything.
+	Doubt bool
 }
 
 // Want says how much work of a revision a process can take now.
@@ -194,7 +201,7 @@ type Claimed struct {
 type Beat struct {
 	ID string
 	execution.Ownership
-	Lease  time.Duration // renew to now plus this; 0: do not renew
+	Lease  time.Duration // renew to now plus this, at most what some poll has asked for; 0: do not renew
 	Chunks *execution.ChunkBatch
 	// Repeat says that the chunks may have been appended by an earlier try: they are compared with what is there.
 	Repeat bool

@@ -7,12 +7,13 @@ import (
 	"github.com/windrow-run/windrow/internal/store"
 )
 
-// batch is what a worker was handed by its last poll that claimed something.
+// batch is what a worker was handed by its last poll that claimed something, or was in doubt.
 type batch struct {
-	token string
-	ids   []string
-	until int64 // end of the longest lease
-	more  bool
+	token  string
+	number int64
+	ids    []string
+	until  int64 // end of the longest lease
+	more   bool
 }
 
 // Poll implements [store.Store]. What is due longest is claimed first.
@@ -67,8 +68,11 @@ func (s *Store) lookAhead(r store.PollRequest, out *store.Polled, now int64) {
 // repeat hands out what is left of the batch that the same request got before.
 func (s *Store) repeat(r store.PollRequest, now execution.Instant) (store.Polled, bool) {
 	b, ok := s.batches[r.Worker]
-	if !ok || b.token != r.Token || b.until <= now.Millis() {
+	if !ok || b.until <= now.Millis() {
 		return store.Polled{}, false
+	}
+	if b.token != r.Token {
+		return store.Polled{}, r.Number > 0 && r.Number < b.number // a late copy claims nothing
 	}
 	out := store.Polled{More: b.more}
 	for _, id := range b.ids {
@@ -93,12 +97,18 @@ func (s *Store) claim(r store.PollRequest, out *store.Polled, now execution.Inst
 	if err := hand(r, out, now); err != nil {
 		return err
 	}
-	b := batch{token: r.Token, more: out.More}
+	b := batch{token: r.Token, number: r.Number, more: out.More}
 	for _, c := range out.Claimed {
 		b.ids = append(b.ids, c.Control.ID)
 		b.until = max(b.until, c.Control.LeaseUntil)
 	}
-	if len(b.ids) > 0 {
+	if len(b.ids) > 0 || r.Doubt {
+		for _, w := range r.Revisions {
+			if r.Doubt {
+				b.until = max(b.until, now.Millis()+w.Lease.Milliseconds())
+			}
+			s.longest = max(s.longest, w.Lease.Milliseconds())
+		}
 		s.batches[r.Worker] = b
 	}
 	return nil

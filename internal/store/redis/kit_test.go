@@ -107,7 +107,8 @@ func (k *kit) submit() string {
 }
 
 func (k *kit) request(count int) store.PollRequest {
-	return store.PollRequest{Worker: "w1", Token: k.token(), Revisions: []store.Want{{Revision: k.rev, Count: count, Lease: lease}}}
+	token := k.token()
+	return store.PollRequest{Worker: "w1", Token: token, Number: int64(k.tokens), Revisions: []store.Want{{Revision: k.rev, Count: count, Lease: lease}}}
 }
 
 func (k *kit) poll(count int) store.Polled {

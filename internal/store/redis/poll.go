@@ -113,7 +113,7 @@ func (s *Store) pollRound(ctx context.Context, rd *round, asked []int, again boo
 // pack is the request for the i-th of n partitions: its share of all that is wanted.
 func (rd *round) pack(i, n int, again bool) []byte {
 	var p packer
-	p.array(7).text(rd.request.Worker).text(rd.request.Token)
+	p.array(8).text(rd.request.Worker).text(rd.request.Token)
 	p.number((rd.request.MaxBytes + int64(n) - 1) / int64(n)).number(rd.mode(again))
 	p.array(3 * len(rd.counts))
 	for w, want := range rd.request.Revisions {
@@ -123,12 +123,12 @@ func (rd *round) pack(i, n int, again bool) []byte {
 	for _, plan := range rd.plans {
 		p.plan(plan)
 	}
-	return p.number(millis(rd.longest)).bytes()
+	return p.number(millis(rd.longest)).number(rd.request.Number).bytes()
 }
 
 // mode is how lua/poll.lua is to take a request.
 func (rd *round) mode(again bool) (mode int64) {
-	for i, set := range []bool{again, rd.shared, rd.request.Solitary, rd.request.Yields} {
+	for i, set := range []bool{again, rd.shared, rd.request.Solitary, rd.request.Yields, rd.request.Doubt} {
 		if set {
 			mode |= 1 << i
 		}

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 
@@ -32,20 +33,30 @@ func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitt
 }
 
 // submitAnywhere tries the partition of the id, then others, whose ids differ in their first character. Where a try has an
-// unknown outcome, a repeat goes on from there, so that one submission never stands in two partitions (invariant 1).
+// unknown outcome, a repeat stays there: that try may yet be admitted, however late, also after the repeat was refused, and one
+// submission never stands in two partitions (invariant 1).
 func (s *Store) submitAnywhere(ctx context.Context, home int, sub store.Submission) (store.Submitted, error) {
 	n := s.config.Partitions
 	var last error
 	id := sub.ID
-	for try := s.moved.begin(id); try <= min(moreTries, n-1); try++ {
+	first, doubt := s.moved.begin(id)
+	for try := first; try <= min(moreTries, n-1); try++ {
 		p := (home + try*step(id, n)) % n
 		sub.ID = alphabet[p:p+1] + id[1:]
 		out, err := s.submit(ctx, p, sub)
-		if execution.Unknown(err) {
+		var e *execution.Error
+		switch {
+		case err == nil:
+			s.moved.forget(id)
+			return out, nil
+		case execution.Unknown(err) && !(errors.As(err, &e) && e.Unchanged):
 			s.moved.remember(id, try)
-		}
-		if !execution.Is(err, execution.CodeCapacity) {
 			return out, err
+		case !execution.Is(err, execution.CodeCapacity):
+			return out, err
+		case doubt:
+			return out, &execution.Error{Code: execution.CodeUnavailable, Err: err,
+				Message: "an earlier try of the submission may yet be admitted where there is no room now"}
 		}
 		last = err
 	}
@@ -144,10 +155,12 @@ const maxOverflow = 10_000
 
 func newOverflow() *overflow { return &overflow{tries: map[string]int{}} }
 
-func (o *overflow) begin(id string) int {
+// begin tells where to go on, and whether a try there has an unknown outcome.
+func (o *overflow) begin(id string) (try int, doubt bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.tries[id]
+	try, doubt = o.tries[id]
+	return try, doubt
 }
 
 func (o *overflow) remember(id string, try int) {
@@ -156,9 +169,7 @@ func (o *overflow) remember(id string, try int) {
 	if len(o.tries) >= maxOverflow {
 		clear(o.tries)
 	}
-	if try > 0 {
-		o.tries[id] = try
-	}
+	o.tries[id] = try
 }
 
 func (o *overflow) forget(id string) {

@@ -156,7 +156,7 @@ func (m *model) owned(rt *rapid.T, c execution.Control) execution.Command {
 		m.Fatal(err)
 	}
 	return pick[execution.Command](rt, "command",
-		execution.Checkpoint{Owned: o, Data: data, Consumed: pick(rt, "consumed", false, true), Lease: 20 * time.Second},
+		execution.Checkpoint{Owned: o, Data: data, Consumed: pick(rt, "consumed", false, true), Lease: 10 * time.Second},
 		execution.Report{Owned: o},
 		execution.Suspend{Owned: o, Wait: wait, Timeout: pick(rt, "timeout", 0, time.Minute)},
 		execution.Suspend{Owned: o, Checkpoint: data, Wait: wait},
@@ -170,7 +170,7 @@ func (m *model) beat(rt *rapid.T) {
 	var beats []store.Beat
 	for range rapid.IntRange(1, 3).Draw(rt, "beats") {
 		c := m.holder(rt)
-		b := store.Beat{ID: c.ID, Ownership: ownership(c), Lease: pick(rt, "lease", 0, 20*time.Second)}
+		b := store.Beat{ID: c.ID, Ownership: ownership(c), Lease: pick(rt, "lease", 0, 10*time.Second)}
 		if n := pick(rt, "chunks", 0, 1, 3); n > 0 {
 			b.Chunks = batch(c, m.chunks[c.ID], []string{`"a"`, `{}`, `"a longer chunk"`}[:n]...)
 			m.chunks[c.ID] += int64(n)
@@ -209,7 +209,7 @@ func (m *model) goAround(rt *rapid.T) {
 	c := m.holder(rt)
 	for _, cmd := range []execution.Command{
 		execution.Checkpoint{Owned: execution.Owned{Ownership: ownership(c), Operation: m.token()},
-			Data: fmt.Appendf(nil, "%d", m.tokens), Consumed: pick(rt, "consumed", false, true), Lease: 20 * time.Second},
+			Data: fmt.Appendf(nil, "%d", m.tokens), Consumed: pick(rt, "consumed", false, true), Lease: 10 * time.Second},
 		execution.Release{Owned: execution.Owned{Ownership: ownership(c), Operation: m.token()}},
 	} {
 		m.control, m.command = c, cmd

@@ -6,7 +6,7 @@
 --       {id, control, wait, ...}, {id, ...}}
 --       walking: there is more to walk than one run looks at
 --
--- Decides nothing; with nothing to do it prunes the index of what is served. Members whose control is gone or tells otherwise
+-- Decides nothing, but for leases that lie too far ahead; with nothing to do it prunes the index of what is served. Members whose control is gone or tells otherwise
 -- are put right; malformed ones leave every index; those of a schema that this release does not know stay as they are. At most
 -- 100 of each, and of waits no more than make up two megabytes.
 local lease_limit, lease_offset, wait_limit, wait_offset, ended_limit, ended_offset = unpack(cmsgpack.unpack(ARGV[1]))
@@ -41,6 +41,31 @@ local function member(index, id, status, deadline)
     c = nil
   end
   return c, why
+end
+
+-- Ends leases that lie further ahead than any that was asked for, as those do that were set before the server's clock was set
+-- back: who still holds one has renewed it since, and of who doesn't the work would be stuck for as long as the clock was
+-- set back. Nobody who is alive loses a part of a lease by it.
+local function rein()
+  local most = integer(redis.call('MGET', anchor .. 'lease')[1] or '')
+  if not most then return end
+  if redis.call('EXISTS', anchor .. 'running', anchor .. 'leases') == 0 then
+    redis.call('DEL', anchor .. 'lease') -- nothing stands at rest
+    return
+  end
+  local ids = redis.pcall('ZREVRANGEBYSCORE', anchor .. 'leases', '+inf', '(' .. text(ms + most), 'LIMIT', '0', '100')
+  if failed(ids) then return end
+  for _, id in ipairs(ids) do
+    local c, why = load(id)
+    if c and c.s == 'r' then
+      c.e = math.min(c.e, ms + most)
+      first('HSET', key('c', id), 'e', text(c.e))
+      enter('leases', c.e, id)
+      enter('running', c.e, id)
+    elseif c or why == 'missing' then
+      leave('leases', id)
+    end
+  end
 end
 
 -- Puts back leases that vanished from their index. What runs stands in another one as well, by a time at which its lease is
@@ -107,6 +132,7 @@ local function stamp()
 end
 
 local held, stamped = stamp()
+rein()
 walk()
 local running, waiting, ended = leases(), waits(), due('retention', ended_offset, ended_limit)
 if #running + #waiting + #ended == 0 then prune() end

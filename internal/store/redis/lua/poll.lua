@@ -2,8 +2,8 @@
 --
 -- KEYS  [1] anchor of the partition
 -- ARGV  [1] packed {worker, token, payload bytes at most or 0, mode, {queue, count, index of its plan, ...}, {plan, ...},
---           longest lease in ms}
---           mode: the sum of 1 continued, 2 shared, 4 solitary, 8 yields
+--           longest lease in ms, number or 0}
+--           mode: the sum of 1 continued, 2 shared, 4 solitary, 8 yields, 16 doubt
 --           count: -1 nothing, 0 tell only whether there is some
 -- Reply {packed {now, next due or 0, more, left, ahead, malformed, held},
 --       {control, input, checkpoint, answer, invalid: 0 or 1}, ...}
@@ -14,13 +14,15 @@
 --
 -- Invariants 3, 4, 11: a claim is handed out once. The ids of a worker's batch stand under its token for a lease, so that a
 -- repeat hands out the same claims at no cost to a budget. A continued poll adds to the batch of its token. Of
--- a shared one, which asks several partitions, each remembers also that it gave nothing. At most
+-- a shared one, which asks several partitions, each remembers also that it gave nothing, and so does one in doubt, of which a
+-- copy may be under way: that, and any with a lower number than what is remembered, claims nothing. At most
 -- 100 members are moved or looked at. What can't be read leaves the index, what this release does not know is put off. Work on
 -- its last chance is handed out to a solitary poll only, one at a time: it never fails for what runs beside it.
-local worker, token, max, mode, wants, packed, lease = unpack(cmsgpack.unpack(ARGV[1]))
+local worker, token, max, mode, wants, packed, lease, number = unpack(cmsgpack.unpack(ARGV[1]))
 local function is(bits) return bit.band(mode, bits) > 0 end
-local continued, shared, solitary, yields = is(1), is(2), is(4), is(8)
-local out, batch = {false}, {token, 0, 0}
+local continued, shared, solitary, yields, doubt = is(1), is(2), is(4), is(8), is(16)
+local out, batch = {false}, {token, 0, 0, number} -- ids follow
+local longest = 0 -- lease that anybody has asked for here
 local bytes, looked, kept, moved, more, malformed, soonest = 0, 0, 0, 0, 0, 0, 0
 local left, unripe = {}, {}
 local BOUND = 100
@@ -61,18 +63,27 @@ local function claim(c, p)
   return true
 end
 
+-- What is remembered of the worker's polls; nil: nothing that counts.
+local function remembered()
+  local got = redis.call('MGET', key('batch', worker), anchor .. 'lease')
+  longest = integer(got[2] or '') or 0
+  if not got[1] then return nil end
+  local readable, old = pcall(cmsgpack.unpack, got[1])
+  if not readable or type(old) ~= 'table' or #old < 4 or old[3] <= ms then return nil end
+  return old
+end
+
 -- A repeat: the claims of the batch that are still good. False where there is none, or to add to it.
 local function replay()
-  local stored = redis.pcall('GET', key('batch', worker))
-  if not stored or failed(stored) then return false end
-  local readable, old = pcall(cmsgpack.unpack, stored)
-  if not readable or type(old) ~= 'table' or old[1] ~= token or old[3] <= ms then return false end
+  local old = remembered()
+  if not old then return false end
+  if old[1] ~= token then return number > 0 and number < old[4] end
   if continued then
     batch = old
     return false
   end
   more = old[2]
-  for i = 4, #old do
+  for i = 5, #old do
     local c = load(old[i])
     if c and owned(c, worker, token, c.f, 0) then hand_out(c, payloads(c)) end
   end
@@ -82,6 +93,7 @@ end
 local function remember()
   batch[2], batch[3] = more, math.max(batch[3], ms + lease)
   first('SET', key('batch', worker), cmsgpack.pack(batch), 'PX', text(math.max(lease, 1)))
+  if lease > longest then first('SET', anchor .. 'lease', text(lease)) end
 end
 
 -- Moves members that have fallen due to the set from which they are claimed, where they stay: as many as may be claimed, so
@@ -272,7 +284,7 @@ if not replay() then
   for i, h in ipairs(packed) do plans[i] = plan(h, 2) end
   local hand = solitary and serve_solitary or serve_all
   hand(plans)
-  if #out > 1 or shared and lease > 0 then remember() end
+  if #out > 1 or (shared or doubt) and lease > 0 then remember() end
 end
 present()
 if solitary then
