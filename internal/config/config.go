@@ -56,6 +56,8 @@ type Config struct {
 	HeaderBytes Bytes // of a request
 	Keepalive   time.Duration
 
+	Access
+
 	LogLevel  string
 	LogFormat string
 }
@@ -90,6 +92,7 @@ func Default() Config {
 		RetryMaxDelay:  time.Minute,
 		HeaderBytes:    32_000,
 		Keepalive:      15 * time.Second,
+		Access:         defaultAccess(),
 		LogLevel:       "info",
 		LogFormat:      "auto",
 	}
@@ -111,6 +114,9 @@ func (c Config) Complete() Config {
 	}
 	if c.BodyBytes == 0 {
 		c.BodyBytes = c.PayloadBytes + bodyRoom
+	}
+	if c.RateBurst == 0 {
+		c.RateBurst = 2 * c.RateLimit
 	}
 	if c.Revision == "" {
 		c.Revision = "1"

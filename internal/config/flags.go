@@ -29,6 +29,7 @@ func Register(fs *pflag.FlagSet, c *Config) {
 	registerTiming(s, c)
 	registerLimits(s, c)
 	registerHTTP(s, c)
+	registerAccess(s, c)
 }
 
 func registerPlace(s settings, c *Config) {
@@ -109,6 +110,16 @@ func (s settings) bytes(p *Bytes, name, usage string) {
 
 func (s settings) secret(p *Secret, name, usage string) {
 	s.fs.Var(secretFlag{p}, name, usage)
+	s.withEnv(name)
+}
+
+func (s settings) hidden(p *Hidden, name, usage string) {
+	s.fs.Var(hiddenFlag{p}, name, usage)
+	s.withEnv(name)
+}
+
+func (s settings) list(p *List, name, usage string) {
+	s.fs.Var(&listFlag{list: p}, name, usage)
 	s.withEnv(name)
 }
 
