@@ -62,6 +62,8 @@ type Config struct {
 	HeaderBytes Bytes // of a request
 	Keepalive   time.Duration
 
+	Access
+
 	LogLevel  string
 	LogFormat string
 }
@@ -98,6 +100,7 @@ func Default() Config {
 		RetryMaxDelay:  time.Minute,
 		HeaderBytes:    32_000,
 		Keepalive:      15 * time.Second,
+		Access:         defaultAccess(),
 		LogLevel:       "info",
 		LogFormat:      "auto",
 	}
@@ -122,6 +125,9 @@ func (c Config) Complete() Config {
 	}
 	if c.BodyBytes == 0 {
 		c.BodyBytes = c.PayloadBytes + bodyRoom
+	}
+	if c.RateBurst == 0 {
+		c.RateBurst = 2 * c.RateLimit
 	}
 	if c.Revision == "" {
 		c.Revision = "1"

@@ -76,7 +76,7 @@ func TestEverySettingHasAVariable(t *testing.T) {
 			t.Errorf("--%s: %s", f.Name, shown)
 		}
 		err := config.LoadEnv(fs, func(name string) (string, bool) { return "\x00 no value", name == config.EnvName(f.Name) })
-		if text := slices.Contains([]string{"string", "url", "password"}, f.Value.Type()); text != (err == nil) {
+		if text := slices.Contains([]string{"string", "url", "secret", "list"}, f.Value.Type()); text != (err == nil) {
 			t.Errorf("--%s set to nonsense: %v", f.Name, err)
 		}
 		if err != nil && (!strings.Contains(err.Error(), config.EnvName(f.Name)) || strings.Contains(err.Error(), "no value")) {
@@ -121,8 +121,31 @@ func TestProblems(t *testing.T) {
 		"--redis-dial-timeout=0s":             "redis-dial-timeout",
 		"--ack=fsync --ack-timeout=3s":        "ack-timeout",
 		"--ack=replicas=2 --redis-timeout=1s": "ack-timeout",
-		"--redis-hosts=/run/redis.sock --redis-master=m": "redis-hosts",
-		"--redis=unix:///s --redis-tls":                  "redis-tls",
+		"--redis-hosts=/run/redis.sock --redis-master=m":       "redis-hosts",
+		"--redis=unix:///s --redis-tls":                        "redis-tls",
+		"--auth=basic":                                         "auth",
+		"--addr=:8080":                                         "auth",
+		"--addr=0.0.0.0:8080":                                  "auth",
+		"--addr=[::]:8080":                                     "auth",
+		"--addr=10.0.0.1:8080":                                 "auth",
+		"--addr=example.com:8080":                              "auth",
+		"--auth=none --api-keys=x":                             "auth",
+		"--api-keys=x --api-keys-file=y":                       "api-keys",
+		"--stream-secret=short":                                "stream-secret",
+		"--jwt-issuer=i":                                       "jwt-issuer",
+		"--jwks-url=https://h/":                                "jwt-issuer",
+		"--jwt-issuer=i --jwt-audience=a --jwks-url=http://h/": "jwks-url",
+		"--jwt-issuer=i --jwt-audience=a --jwks-url=https://h/ --jwt-algorithms=HS256": "jwt-algorithms",
+		"--jwt-issuer=i --jwt-audience=a --jwks-url=https://h/ --jwt-algorithms=none":  "jwt-algorithms",
+		"--jwt-issuer=i --jwt-audience=a --jwks-url=https://h/ --jwt-owner-claim=":     "jwt-issuer",
+		"--cors-origin=*":                    "cors-origin",
+		"--cors-origin=https://h/,https://h": "cors-origin",
+		"--admin-addr=80":                    "admin-addr",
+		"--tls-cert=c":                       "tls-cert",
+		"--tls-key=k":                        "tls-cert",
+		"--rate-limit=-1":                    "rate-limit rate-burst",
+		"--max-viewers=-1":                   "max-viewers",
+		"--jwt-leeway=1h":                    "jwt-leeway",
 	} {
 		c, err := load(strings.Fields(args), nil)
 		if err != nil {
@@ -139,6 +162,42 @@ func TestProblems(t *testing.T) {
 		if strings.Join(got, " ") != settings {
 			t.Errorf("%s: %v", args, got)
 		}
+	}
+}
+
+// A check of a namespace asks Redis and no server: it has no setting of who may call one.
+func TestDoctorSettings(t *testing.T) {
+	t.Parallel()
+	c := config.Default()
+	fs := pflag.NewFlagSet("doctor", pflag.ContinueOnError)
+	config.RegisterDoctor(fs, &c)
+	var names []string
+	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	want := []string{"ack", "ack-timeout", "key-prefix", "lease", "partitions", "redis", "stream-ttl", "terminal-ttl"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What nobody but this machine can reach, or what says who may call it, is fit to be served.
+func TestAccessIsFit(t *testing.T) {
+	t.Parallel()
+	for args, authenticates := range map[string]bool{
+		"": false, "--addr=127.0.0.1:0": false, "--addr=localhost:80": false, "--addr=[::1]:80": false, "--addr=127.9.9.9:80": false,
+		"--addr=:80 --auth=none": false, "--addr=:80 --api-keys-file=f": true, "--addr=:80 --api-keys=k": true,
+		"--addr=:80 --jwt-issuer=i --jwt-audience=a --jwks-url=https://h/":                                      true,
+		"--jwt-issuer=i --jwt-audience=a --jwks-url=http://127.0.0.1:1/":                                        true,
+		"--cors-origin=https://a.example --cors-origin=http://localhost:3000,https://b.example --admin-addr=:9": false,
+	} {
+		c, err := load(strings.Fields(args), nil)
+		if err != nil || c.Validate() != nil || c.Authenticates() != authenticates {
+			t.Errorf("%s: %v, %v, %v", args, err, c.Validate(), c.Authenticates())
+		}
+	}
+	c, err := load(strings.Fields("--cors-origin=https://a,https://b --cors-origin=https://c --jwt-algorithms=ES256 --rate-limit=5"), nil)
+	if diff := cmp.Diff(config.List{"https://a", "https://b", "https://c"}, c.CORSOrigins); diff != "" || err != nil ||
+		!slices.Equal(c.JWTAlgorithms, config.List{"ES256"}) || c.RateBurst != 10 {
+		t.Errorf("%v, %+v, %v", diff, c.Access, err)
 	}
 }
 
@@ -195,7 +254,8 @@ func TestSecret(t *testing.T) {
 	for _, url := range []string{
 		"redis://user:sesame@host:6379/0?password=sesame", "redis://:sesame@host", "redis://sesame%zz@host", "unix:///run/x?password=sesame",
 	} {
-		c, err := load([]string{"--redis", url, "--redis-password", "sesame", "--redis-sentinel-password=sesame"}, nil)
+		c, err := load([]string{"--redis", url, "--redis-password", "sesame", "--redis-sentinel-password=sesame",
+			"--stream-secret", "sesame", "--api-keys", "sesame"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,6 +30,7 @@ func Register(fs *pflag.FlagSet, c *Config) {
 	registerTiming(s, c)
 	registerLimits(s, c)
 	registerHTTP(s, c)
+	registerAccess(s, c)
 }
 
 // RegisterDoctor adds the settings that a check of a namespace has to know, as the servers have them.
@@ -137,6 +138,11 @@ func (s settings) password(p *Password, name, usage string) {
 
 func (s settings) secret(p *Secret, name, usage string) {
 	s.fs.Var(secretFlag{p}, name, usage)
+	s.withEnv(name)
+}
+
+func (s settings) list(p *List, name, usage string) {
+	s.fs.Var(&listFlag{list: p}, name, usage)
 	s.withEnv(name)
 }
 

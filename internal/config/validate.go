@@ -62,6 +62,7 @@ func (c Config) Validate() error {
 	c.checkCounts(&p)
 	c.checkSizes(&p)
 	c.checkLog(&p)
+	c.checkAccess(&p)
 	return errors.Join(p...)
 }
 

@@ -128,10 +128,10 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // MarshalText is String, for encoders.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Password is never shown, however it is printed, logged or encoded.
+// Password is a password, or another text to be kept secret. It is never shown, however it is printed, logged or encoded.
 type Password string
 
-// Reveal returns the password.
+// Reveal returns the text.
 func (p Password) Reveal() string { return string(p) }
 
 // String says only whether there is one.
@@ -166,7 +166,7 @@ func (f passwordFlag) String() string {
 	return f.Password.String()
 }
 
-func (f passwordFlag) Type() string { return "password" }
+func (f passwordFlag) Type() string { return "secret" }
 
 // secretFlag is a Secret as a flag.
 type secretFlag struct{ *Secret }
