@@ -2,6 +2,7 @@ package faultkit
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha1" //nolint:gosec // the name under which a server keeps a script, not a protection
 	"encoding/hex"
 	"io"
@@ -112,15 +113,37 @@ func (p *Proxy) accept() {
 			_ = client.Close() // the server is down, which a client learns so
 			continue
 		}
-		l := &link{proxy: p, client: client, server: server}
-		l.changed.L = &l.mu
-		if !p.add(l) {
-			l.cut()
+		if !p.join(client, server) {
 			return
 		}
-		p.work.Go(l.commands)
-		p.work.Go(l.replies)
 	}
+}
+
+// Dial is for clients that look for their servers themselves, as those of a cluster do: it connects to any address by way of the
+// proxy, whatever the server is that the proxy was made for.
+func (p *Proxy) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	server, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	client, end := net.Pipe()
+	if !p.join(end, server) {
+		return nil, net.ErrClosed
+	}
+	return client, nil
+}
+
+// join carries on what comes from either side; false where the proxy has ended.
+func (p *Proxy) join(client, server net.Conn) bool {
+	l := &link{proxy: p, client: client, server: server}
+	l.changed.L = &l.mu
+	if !p.add(l) {
+		l.cut()
+		return false
+	}
+	p.work.Go(l.commands)
+	p.work.Go(l.replies)
+	return true
 }
 
 func (p *Proxy) add(l *link) bool {

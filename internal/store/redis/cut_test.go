@@ -35,7 +35,7 @@ func cutEverywhere(t *testing.T, partitions int) {
 	scripts := []string{"submit", "find", "poll", "apply", "beat", "cancel", "resume", "read", "controls", "overdue", "remove", "counts", "check"}
 	wanted := faultkit.Count(t, 20, 1000)
 	p := faultkit.NewProxy(t, redistest.URL(t), redis.ScriptNames(redis.StandingClock(redis.Config{})))
-	s, clock := standingAt(t, redis.Config{URL: p.URL(), Partitions: partitions})
+	s, clock := standingAt(t, redis.Through(redis.Config{URL: redistest.URL(t), Partitions: partitions}, p.Dial))
 	if err := s.TellScripts(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ type slow struct {
 func newSlow(t *testing.T, partitions int) *slow {
 	t.Helper()
 	p := newProxy(t)
-	k := openKit(t, redis.Config{URL: p.URL(), Prefix: redistest.Prefix(t), Partitions: partitions})
+	k := openKit(t, redis.Through(redis.Config{URL: redistest.URL(t), Prefix: redistest.Prefix(t), Partitions: partitions}, p.Dial))
 	k.ok(k.store.TellScripts(t.Context()))
 	return &slow{k, p, t.Context()}
 }
