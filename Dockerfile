@@ -2,7 +2,8 @@
 # a name, without a shell or anything else to break into.
 #
 #   docker build -t windrow .
-#   docker run -e WINDROW_REDIS_URL=redis://host:6379/0 -p 8080:8080 windrow
+#   docker run -e WINDROW_REDIS_URL=redis://host:6379/0 -p 8080:8080 \
+#     -v ./keys.yaml:/keys.yaml:ro -e WINDROW_API_KEYS_FILE=/keys.yaml windrow
 
 FROM golang:1.26 AS build
 WORKDIR /src
@@ -20,7 +21,9 @@ COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certifica
 COPY --from=build /out/windrow /windrow
 # A number, so that an orchestrator can see that it isn't root.
 USER 65532:65532
-# The default is loopback, which nobody outside the container could reach.
+# The default is loopback, which nobody outside the container could reach. On
+# any other address the server wants to know who may call it: WINDROW_API_KEYS_FILE,
+# WINDROW_JWT_ISSUER, or WINDROW_AUTH=none.
 ENV WINDROW_ADDR=0.0.0.0:8080
 EXPOSE 8080
 # There is no curl in here: the program asks itself.

@@ -15,6 +15,7 @@ import (
 type Client struct {
 	base    *url.URL
 	http    *http.Client
+	token   string
 	repeats int
 	backoff Backoff
 	idle    time.Duration
@@ -24,6 +25,8 @@ type Client struct {
 type Options struct {
 	// HTTP makes the requests. Its Timeout must be 0, since it would cut streams. nil: a client of its own.
 	HTTP *http.Client
+	// Token says who makes the requests: an API key or a JWT. Empty: they carry none.
+	Token string
 	// Repeats is how often a failed request is repeated where that is safe. Default: 4. Negative: never.
 	Repeats int
 	// Backoff is the time between repeats, and before a stream reconnects where the server names none.
@@ -42,7 +45,7 @@ func New(server string, opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	c := &Client{base: base, http: opts.HTTP, repeats: opts.Repeats, backoff: opts.Backoff.withDefaults(), idle: opts.Idle}
+	c := &Client{base: base, http: opts.HTTP, token: opts.Token, repeats: opts.Repeats, backoff: opts.Backoff.withDefaults(), idle: opts.Idle}
 	if c.http == nil {
 		c.http = &http.Client{}
 	}

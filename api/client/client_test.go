@@ -211,3 +211,27 @@ func TestReady(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Every request says who makes it, streams included.
+func TestToken(t *testing.T) {
+	t.Parallel()
+	got := make(chan string, 2)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Get("Authorization")
+		if strings.HasSuffix(r.URL.Path, "/stream") {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		write(w, queued)
+	}))
+	t.Cleanup(s.Close)
+	c := dial(t, s.URL, &client.Options{Token: "wdr_x"})
+	if _, err := c.Wait(t.Context(), "e1"); err != nil { // follows, and then reads
+		t.Fatal(err)
+	}
+	for range 2 {
+		if header := <-got; header != "Bearer wdr_x" {
+			t.Errorf("sent %q", header)
+		}
+	}
+}

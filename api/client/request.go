@@ -138,6 +138,9 @@ func (c *Client) request(ctx context.Context, call call) (*http.Request, error) 
 	if call.key != "" {
 		req.Header.Set("Idempotency-Key", quoted(call.key))
 	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
 	req.Header.Set("Accept", "application/json, application/problem+json")
 	return req, nil
 }

@@ -39,37 +39,47 @@ func (e ExecutionStatus) Valid() bool {
 
 // Defines values for ProblemCode.
 const (
-	ProblemCodeCapacityReached       ProblemCode = "capacity_reached"
-	ProblemCodeDraining              ProblemCode = "draining"
-	ProblemCodeHeadersTooLarge       ProblemCode = "headers_too_large"
-	ProblemCodeInternal              ProblemCode = "internal"
-	ProblemCodeInvalidCursor         ProblemCode = "invalid_cursor"
-	ProblemCodeInvalidIdempotencyKey ProblemCode = "invalid_idempotency_key"
-	ProblemCodeInvalidInput          ProblemCode = "invalid_input"
-	ProblemCodeInvalidJSON           ProblemCode = "invalid_json"
-	ProblemCodeInvalidRequest        ProblemCode = "invalid_request"
-	ProblemCodeKeyReused             ProblemCode = "key_reused"
-	ProblemCodeMethodNotAllowed      ProblemCode = "method_not_allowed"
-	ProblemCodeNoSuchRoute           ProblemCode = "no_such_route"
-	ProblemCodeNotFound              ProblemCode = "not_found"
-	ProblemCodeNotWaiting            ProblemCode = "not_waiting"
-	ProblemCodeRequestTimeout        ProblemCode = "request_timeout"
-	ProblemCodeStoreUnavailable      ProblemCode = "store_unavailable"
-	ProblemCodeStoredStateInvalid    ProblemCode = "stored_state_invalid"
-	ProblemCodeStreamInterrupted     ProblemCode = "stream_interrupted"
-	ProblemCodeTooLarge              ProblemCode = "too_large"
-	ProblemCodeUnconfirmed           ProblemCode = "unconfirmed"
-	ProblemCodeUnknownDeployment     ProblemCode = "unknown_deployment"
-	ProblemCodeUnsupportedMediaType  ProblemCode = "unsupported_media_type"
-	ProblemCodeWaitMoved             ProblemCode = "wait_moved"
+	ProblemCodeAuthenticationUnavailable ProblemCode = "authentication_unavailable"
+	ProblemCodeCapacityReached           ProblemCode = "capacity_reached"
+	ProblemCodeDraining                  ProblemCode = "draining"
+	ProblemCodeForbidden                 ProblemCode = "forbidden"
+	ProblemCodeHeadersTooLarge           ProblemCode = "headers_too_large"
+	ProblemCodeInternal                  ProblemCode = "internal"
+	ProblemCodeInvalidCursor             ProblemCode = "invalid_cursor"
+	ProblemCodeInvalidIdempotencyKey     ProblemCode = "invalid_idempotency_key"
+	ProblemCodeInvalidInput              ProblemCode = "invalid_input"
+	ProblemCodeInvalidJSON               ProblemCode = "invalid_json"
+	ProblemCodeInvalidRequest            ProblemCode = "invalid_request"
+	ProblemCodeKeyReused                 ProblemCode = "key_reused"
+	ProblemCodeMethodNotAllowed          ProblemCode = "method_not_allowed"
+	ProblemCodeNoSuchRoute               ProblemCode = "no_such_route"
+	ProblemCodeNotConfigured             ProblemCode = "not_configured"
+	ProblemCodeNotFound                  ProblemCode = "not_found"
+	ProblemCodeNotWaiting                ProblemCode = "not_waiting"
+	ProblemCodeRateLimited               ProblemCode = "rate_limited"
+	ProblemCodeRequestTimeout            ProblemCode = "request_timeout"
+	ProblemCodeStoreUnavailable          ProblemCode = "store_unavailable"
+	ProblemCodeStoredStateInvalid        ProblemCode = "stored_state_invalid"
+	ProblemCodeStreamInterrupted         ProblemCode = "stream_interrupted"
+	ProblemCodeTooLarge                  ProblemCode = "too_large"
+	ProblemCodeTooManyViewers            ProblemCode = "too_many_viewers"
+	ProblemCodeUnauthenticated           ProblemCode = "unauthenticated"
+	ProblemCodeUnconfirmed               ProblemCode = "unconfirmed"
+	ProblemCodeUnknownDeployment         ProblemCode = "unknown_deployment"
+	ProblemCodeUnsupportedMediaType      ProblemCode = "unsupported_media_type"
+	ProblemCodeWaitMoved                 ProblemCode = "wait_moved"
 )
 
 // Valid indicates whether the value is a known member of the ProblemCode enum.
 func (e ProblemCode) Valid() bool {
 	switch e {
+	case ProblemCodeAuthenticationUnavailable:
+		return true
 	case ProblemCodeCapacityReached:
 		return true
 	case ProblemCodeDraining:
+		return true
+	case ProblemCodeForbidden:
 		return true
 	case ProblemCodeHeadersTooLarge:
 		return true
@@ -91,9 +101,13 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ProblemCodeNoSuchRoute:
 		return true
+	case ProblemCodeNotConfigured:
+		return true
 	case ProblemCodeNotFound:
 		return true
 	case ProblemCodeNotWaiting:
+		return true
+	case ProblemCodeRateLimited:
 		return true
 	case ProblemCodeRequestTimeout:
 		return true
@@ -104,6 +118,10 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeStreamInterrupted:
 		return true
 	case ProblemCodeTooLarge:
+		return true
+	case ProblemCodeTooManyViewers:
+		return true
+	case ProblemCodeUnauthenticated:
 		return true
 	case ProblemCodeUnconfirmed:
 		return true
@@ -420,7 +438,7 @@ type StatusEvent struct {
 
 // StoreCondition defines model for StoreCondition.
 type StoreCondition struct {
-	// Code What it is: `eviction` (executions may be evicted), `version` (the server is too old), `namespace` (what is stored is not what this process may work on), `no_room` (submissions are refused for want of memory), `no_writes` (nothing can be written), `no_persistence` (a restart of the server loses everything), `unchecked` (the server does not tell its settings), `restarted` (the server was restarted or replaced), `data_lost` (something that was stored is gone). More may be added.
+	// Code What it is: `eviction` (executions may be evicted), `version` (the server is too old), `namespace` (what is stored is not what this process may work on), `acknowledgement` (changes can't be acknowledged as is asked for), `no_room` (submissions are refused for want of memory), `no_writes` (nothing can be written), `no_persistence` (a restart of the server loses everything), `unchecked` (the server does not tell its settings), `restarted` (the server was restarted or replaced), `data_lost` (something that was stored is gone). More may be added.
 	//
 	// Examples: no_room
 	Code string `json:"code"`
@@ -436,6 +454,13 @@ type StoreCondition struct {
 
 // StoreStatus defines model for StoreStatus.
 type StoreStatus struct {
+	// Acknowledgement What changes wait for before they are answered: `primary`, `replicas=N` or `fsync`; absent where there is nothing
+	// to wait for.
+	//
+	//
+	// Examples: replicas=1
+	Acknowledgement *string `json:"acknowledgement,omitempty"`
+
 	// Conditions What the operator should know of the store. It is `degraded` while one of them keeps it from doing all of its work; the others are warnings, and what happened within the last day.
 	Conditions []StoreCondition `json:"conditions"`
 
@@ -451,10 +476,34 @@ type StoreStatus struct {
 	State State `json:"state"`
 }
 
+// StreamToken defines model for StreamToken.
+type StreamToken struct {
+	// ExpiresAt RFC 3339 in UTC with milliseconds.
+	//
+	// Examples: 2026-03-01T09:30:00.000Z
+	ExpiresAt Timestamp `json:"expires_at"`
+
+	// Stream The path of the stream with the token in it.
+	Stream string `json:"stream"`
+
+	// Token For the parameter `token` of the stream.
+	Token string `json:"token"`
+}
+
+// StreamTokenRequest defines model for StreamTokenRequest.
+type StreamTokenRequest struct {
+	// ExpiresIn After how many seconds the token opens no stream any more. Without it, 300.
+	ExpiresIn int64 `json:"expires_in,omitempty"`
+}
+
 // SubmitRequest defines model for SubmitRequest.
 type SubmitRequest struct {
 	// Input Any JSON value. It comes back byte for byte, but for insignificant white space.
 	Input JSON `json:"input"`
+
+	// Owner Whose execution it is; without it, the token's. A token that is limited to an owner may name that one only. Keys
+	// of different owners have nothing to do with each other. No control characters.
+	Owner string `json:"owner,omitempty"`
 }
 
 // Wait What an execution waits for.
@@ -480,6 +529,12 @@ type BadRequest = Problem
 // Conflict A problem document (RFC 9457).
 type Conflict = Problem
 
+// Elsewhere A problem document (RFC 9457).
+type Elsewhere = Problem
+
+// Forbidden A problem document (RFC 9457).
+type Forbidden = Problem
+
 // HeadersTooLarge A problem document (RFC 9457).
 type HeadersTooLarge = Problem
 
@@ -489,6 +544,9 @@ type Healthy = Health
 // Internal A problem document (RFC 9457).
 type Internal = Problem
 
+// NotConfigured A problem document (RFC 9457).
+type NotConfigured = Problem
+
 // NotFound A problem document (RFC 9457).
 type NotFound = Problem
 
@@ -497,6 +555,12 @@ type RequestTimeout = Problem
 
 // TooLarge A problem document (RFC 9457).
 type TooLarge = Problem
+
+// TooManyRequests A problem document (RFC 9457).
+type TooManyRequests = Problem
+
+// Unauthorized A problem document (RFC 9457).
+type Unauthorized = Problem
 
 // Unavailable A problem document (RFC 9457).
 type Unavailable = Problem
@@ -526,6 +590,10 @@ type StreamExecutionParams struct {
 	// Cursor Where to go on. Opaque; as it came in an event's id.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
+	// Token A stream token, for browsers, whose `EventSource` sends no `Authorization`. It is not looked at where that header
+	// is there.
+	Token *string `form:"token,omitempty" json:"token,omitempty"`
+
 	// LastEventID Where to go on, as browsers send it. Comes before `cursor`; empty counts as none.
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
@@ -538,3 +606,6 @@ type CancelExecutionJSONRequestBody = CancelRequest
 
 // ResumeExecutionJSONRequestBody defines body for ResumeExecution for application/json ContentType.
 type ResumeExecutionJSONRequestBody = ResumeRequest
+
+// CreateStreamTokenJSONRequestBody defines body for CreateStreamToken for application/json ContentType.
+type CreateStreamTokenJSONRequestBody = StreamTokenRequest

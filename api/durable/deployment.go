@@ -35,7 +35,9 @@ type Options struct {
 	Lease time.Duration
 	// Retries is how often [Retry] is granted. Default: 2. None: never.
 	Retries int
-	// LostLeases is the number of the lost lease, by crash or stall, that fails the execution. Default: 3.
+	// LostLeases is the number of the lost lease, by crash or stall, that fails the execution. Default: 3. Once one more would
+	// fail it, and it has lost one, it runs alone in its process, so that it never fails for what runs beside it. With 1 it
+	// never runs alone.
 	LostLeases int
 	// Claims is how many attempts in a row may end without a new checkpoint, wait or retry. Default: 20.
 	Claims int

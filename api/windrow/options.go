@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,18 @@ type Options struct {
 	// Addr is the host:port to listen on; port 0 takes any free one. Default: the server does not listen, and the host
 	// mounts [Server.Handler] where it likes, at the root of a host name.
 	Addr string
+	// Auth is "none" where nobody has to say who they are. It must be set where Addr is not on loopback and neither API keys nor
+	// an issuer are named. Default: whoever they name may call.
+	Auth string
+	// APIKeysFile lists the API keys that are accepted, as `windrow keys new` makes them; changes take effect by themselves.
+	// Default: none.
+	APIKeysFile string
+	// StreamSecret signs the stream tokens of browsers, with at least 32 bytes that all servers share. Default: only a server
+	// that keeps its state in memory gives such tokens out.
+	StreamSecret string
+	// JWTIssuer, JWTAudience and JWKSURL name whose JWTs are accepted, for whom they must be, and where the issuer's keys are.
+	// Default: no JWT is accepted.
+	JWTIssuer, JWTAudience, JWKSURL string
 	// Logger gets the log. Default: none.
 	Logger *slog.Logger
 
@@ -83,6 +96,12 @@ func (o Options) config() (config.Config, error) {
 	set(&c.Partitions, o.Partitions)
 	set(&c.AllowEviction, o.AllowEviction)
 	set(&c.Addr, o.Addr)
+	set(&c.Auth, o.Auth)
+	set(&c.APIKeysFile, o.APIKeysFile)
+	set(&c.StreamSecret, config.Password(o.StreamSecret))
+	set(&c.JWTIssuer, o.JWTIssuer)
+	set(&c.JWTAudience, o.JWTAudience)
+	set(&c.JWKSURL, o.JWKSURL)
 	set(&c.Lease, o.Lease)
 	set(&c.Poll, o.Poll)
 	set(&c.Maintenance, o.Maintenance)
@@ -154,8 +173,8 @@ func optionOf(setting string) string {
 	}
 	var name strings.Builder
 	for word := range strings.SplitSeq(setting, "-") {
-		if word == "ttl" {
-			word = "TTL"
+		if slices.Contains([]string{"ttl", "api", "jwt", "jwks", "url"}, word) {
+			word = strings.ToUpper(word)
 		}
 		name.WriteString(strings.ToUpper(word[:1]) + word[1:])
 	}

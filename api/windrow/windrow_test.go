@@ -254,3 +254,18 @@ func TestStoreAway(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A server that others can reach says who may call it, in the words of its options.
+func TestAuthIsNeeded(t *testing.T) {
+	t.Parallel()
+	_, err := windrow.New(windrow.Options{Addr: "0.0.0.0:0"})
+	if err == nil || !strings.Contains(err.Error(), "option Auth: ") || !strings.Contains(err.Error(), "APIKeysFile or JWTIssuer") {
+		t.Errorf("%v", err)
+	}
+	for _, o := range []windrow.Options{{Addr: "0.0.0.0:0", Auth: "none"}, {Addr: "127.0.0.1:0"}, {},
+		{Addr: ":0", JWTIssuer: "i", JWTAudience: "a", JWKSURL: "https://h/"}} {
+		if _, err := windrow.New(o); err != nil {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}

@@ -117,7 +117,7 @@ func shippedKnowNoTests(p listed) (problems []string) {
 		if within(imported, "testing") {
 			problems = append(problems, "imports "+imported+" in code that ships")
 		}
-		if ours(imported) && strings.HasSuffix(imported, "test") {
+		if ours(imported) && servesTests(imported) {
 			problems = append(problems, "imports the test support "+relative(imported)+" in code that ships")
 		}
 	}
@@ -195,6 +195,7 @@ func TestRulesFindOffenders(t *testing.T) {
 		{"domain with I/O", domainIsLeaf, listed{ImportPath: at("internal/execution"), Imports: []string{"os"}}},
 		{"testing ships", shippedKnowNoTests, listed{ImportPath: at("api/durable"), Imports: []string{"testing"}}},
 		{"test support ships", shippedKnowNoTests, listed{ImportPath: at("cmd/windrow"), Imports: []string{at("internal/redistest")}}},
+		{"a kit ships", shippedKnowNoTests, listed{ImportPath: at("cmd/windrow"), Imports: []string{at("internal/faultkit")}}},
 		{"no package comment", documented, listed{ImportPath: at("internal/x")}},
 		{"vague name", named, listed{ImportPath: at("internal/util"), Name: "util"}},
 		{"vague family", named, listed{ImportPath: at("internal/jsonutil"), Name: "jsonutil"}},

@@ -30,8 +30,13 @@ type listed struct {
 // rel is the package's path within the module.
 func (p listed) rel() string { return relative(p.ImportPath) }
 
-// testSupport reports whether the package only serves tests, which its name ends with.
-func (p listed) testSupport() bool { return strings.HasSuffix(p.ImportPath, "test") }
+// testSupport reports whether the package only serves tests.
+func (p listed) testSupport() bool { return servesTests(p.ImportPath) }
+
+// servesTests reports whether the path is that of a package that only serves tests: its name ends with that, or with kit.
+func servesTests(path string) bool {
+	return strings.HasSuffix(path, "test") || strings.HasSuffix(path, "kit")
+}
 
 // allImports are the imports of the package and of its tests.
 func (p listed) allImports() []string {

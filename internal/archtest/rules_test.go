@@ -12,12 +12,16 @@ type keeper struct {
 
 func keepers() []keeper {
 	return []keeper{
-		{"github.com/redis/go-redis", []string{"internal/store/redis", "internal/redistest"}, "another store must fit without a change elsewhere"},
+		{"github.com/redis/go-redis", []string{"internal/store/redis", "internal/redistest", "internal/faultkit"}, "another store must fit without a change elsewhere"},
+		{"github.com/Shopify/toxiproxy", []string{"internal/faultkit"}, "tests take their faults from one kit"},
 		{"github.com/testcontainers/testcontainers-go", []string{"internal/redistest"}, "tests take their server from one harness"},
 		{"github.com/go-chi/chi", []string{"internal/httpapi"}, "the router is a detail of the HTTP floor"},
 		{"github.com/prometheus/client_golang", []string{"internal/telemetry", "internal/e2e"}, "metric names and labels are decided in one place"},
 		{"github.com/lmittmann/tint", []string{"internal/telemetry"}, "parts log through slog and know no format"},
 		{"github.com/anishathalye/porcupine", []string{"internal/store/storetest"}, "what histories are held against is decided in one place"},
+		{"github.com/rs/cors", []string{"internal/httpapi"}, "who may call from a browser is decided where requests come in"},
+		{"github.com/golang-jwt/jwt", []string{"internal/auth"}, "tokens are judged in one place"},
+		{"github.com/MicahParks", []string{"internal/auth"}, "tokens are judged in one place"},
 		{"github.com/spf13/cobra", []string{"internal/cli"}, "only programs have a command line"},
 	}
 }
@@ -73,11 +77,13 @@ func floors() []floor {
 		{"api", 25},              // generated contract types
 		{"internal/handler", 22}, // what authors' code and the runtime both stand on
 		{"internal/config", 20},
+		{"internal/auth", 16},
 		{"internal/strictjson", 15},
 		{"internal/sse", 15},
 		{".", 12}, // the contract's text
 		{"internal/schema", 18},
 		{"internal/telemetry", 10},
+		{"internal/reload", 10},
 		{"internal/execution", 0},
 		{"internal/archtest", 0},
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 
@@ -18,6 +19,7 @@ import (
 const (
 	serverEnv     = "WINDROW_SERVER"
 	defaultServer = "http://127.0.0.1:8080"
+	tokenEnv      = "WINDROW_TOKEN" //nolint:gosec // the name of a variable
 )
 
 func (m *Main) addClient(root *cobra.Command) {
@@ -26,17 +28,21 @@ func (m *Main) addClient(root *cobra.Command) {
 	} {
 		cmd.GroupID = "client"
 		cmd.Flags().String("server", m.defaultServer(), "URL of the server ["+serverEnv+"]")
+		cmd.Flags().String("token", "", "API key or JWT; as a variable it stays out of process lists ["+tokenEnv+"]")
 		cmd.RunE = m.withHint(cmd.RunE)
 		root.AddCommand(cmd)
 	}
 }
 
-// withHint says what to do where nothing listens.
+// withHint says what to do where nothing listens, or where what listens wants to know who asks.
 func (m *Main) withHint(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		err := run(cmd, args)
 		if lost, ok := errors.AsType[*net.OpError](err); ok && lost.Op == "dial" && cmd.Context().Err() == nil {
 			return fmt.Errorf("%w\n  `%s dev` starts a server; --server or %s says where another one is", err, m.program(), serverEnv)
+		}
+		if refused, ok := errors.AsType[*client.Problem](err); ok && refused.Status == http.StatusUnauthorized {
+			return fmt.Errorf("%w\n  --token or %s names an API key or a JWT", err, tokenEnv)
 		}
 		return err
 	}
@@ -49,12 +55,26 @@ func (m *Main) defaultServer() string {
 	return defaultServer
 }
 
-func clientOf(cmd *cobra.Command) (*client.Client, error) {
+// token is what the flag names, or else the variable.
+func (m *Main) token(cmd *cobra.Command) (string, error) {
+	token, err := cmd.Flags().GetString("token")
+	if err != nil || token != "" {
+		return token, err
+	}
+	token, _ = m.LookupEnv(tokenEnv)
+	return strings.TrimSpace(token), nil
+}
+
+func (m *Main) clientOf(cmd *cobra.Command) (*client.Client, error) {
 	server, err := cmd.Flags().GetString("server")
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(server, nil)
+	token, err := m.token(cmd)
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(server, &client.Options{Token: token})
 	if err != nil {
 		return nil, usageError(fmt.Errorf("--server (%s): it must be a URL such as %s", serverEnv, defaultServer))
 	}
@@ -65,7 +85,7 @@ func (m *Main) getCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "get ID", Short: "Print an execution as it stands", Args: arguments(1, 1, "an id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := clientOf(cmd)
+			c, err := m.clientOf(cmd)
 			if err != nil {
 				return err
 			}
@@ -91,7 +111,7 @@ func (m *Main) resumeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, err := clientOf(cmd)
+			c, err := m.clientOf(cmd)
 			if err != nil {
 				return err
 			}
@@ -112,7 +132,7 @@ func (m *Main) cancelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "cancel ID", Short: "Ask an execution to stop", Args: arguments(1, 1, "an id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := clientOf(cmd)
+			c, err := m.clientOf(cmd)
 			if err != nil {
 				return err
 			}

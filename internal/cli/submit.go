@@ -40,7 +40,7 @@ func (m *Main) submit(cmd *cobra.Command, args []string, flags submitFlags) erro
 	if err != nil {
 		return err
 	}
-	c, err := clientOf(cmd)
+	c, err := m.clientOf(cmd)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func (m *Main) watchCommand() *cobra.Command {
 			"standard error. A lost connection is made again, and nothing is shown twice.\n\n" +
 			"Exit code: 0 completed, 3 failed, 4 canceled, 1 it could not be followed.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := clientOf(cmd)
+			c, err := m.clientOf(cmd)
 			if err != nil {
 				return err
 			}

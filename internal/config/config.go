@@ -21,6 +21,11 @@ type Config struct {
 	Revision string // of the demo deployments; empty: "1"
 	Demo     bool   // serve the demo deployments
 
+	Connection Connection // to Redis, beside its URL
+
+	Ack        Ack           // what changes wait for, in Redis
+	AckTimeout time.Duration // of that wait
+
 	AllowEviction  bool // use a Redis that may evict executions
 	Partitions     int  // fixed when a namespace is created, 1 to 32
 	Slots          int  // attempts at once, a deployment; 0: one a CPU
@@ -57,6 +62,8 @@ type Config struct {
 	HeaderBytes Bytes // of a request
 	Keepalive   time.Duration
 
+	Access
+
 	LogLevel  string
 	LogFormat string
 }
@@ -67,6 +74,8 @@ func Default() Config {
 	return Config{
 		Addr:           "127.0.0.1:8080",
 		Prefix:         "windrow",
+		Connection:     defaultConnection(),
+		AckTimeout:     2 * time.Second,
 		Partitions:     1,
 		MaxNonterminal: 1000,
 		Lease:          30 * time.Second,
@@ -91,6 +100,7 @@ func Default() Config {
 		RetryMaxDelay:  time.Minute,
 		HeaderBytes:    32_000,
 		Keepalive:      15 * time.Second,
+		Access:         defaultAccess(),
 		LogLevel:       "info",
 		LogFormat:      "auto",
 	}
@@ -101,6 +111,9 @@ const bodyRoom = 64_000
 
 // Complete returns a copy in which every setting that is derived from others has its value.
 func (c Config) Complete() Config {
+	if c.Redis == "" && c.Connection.Hosts != "" {
+		c.Redis = c.Connection.url()
+	}
 	if c.Slots == 0 {
 		c.Slots = runtime.GOMAXPROCS(0)
 	}
@@ -112,6 +125,9 @@ func (c Config) Complete() Config {
 	}
 	if c.BodyBytes == 0 {
 		c.BodyBytes = c.PayloadBytes + bodyRoom
+	}
+	if c.RateBurst == 0 {
+		c.RateBurst = 2 * c.RateLimit
 	}
 	if c.Revision == "" {
 		c.Revision = "1"

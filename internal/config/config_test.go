@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func TestEverySettingHasAVariable(t *testing.T) {
 			t.Errorf("--%s: %s", f.Name, shown)
 		}
 		err := config.LoadEnv(fs, func(name string) (string, bool) { return "\x00 no value", name == config.EnvName(f.Name) })
-		if text := f.Value.Type() == "string" || f.Value.Type() == "url"; text != (err == nil) {
+		if text := slices.Contains([]string{"string", "url", "secret", "list"}, f.Value.Type()); text != (err == nil) {
 			t.Errorf("--%s set to nonsense: %v", f.Name, err)
 		}
 		if err != nil && (!strings.Contains(err.Error(), config.EnvName(f.Name)) || strings.Contains(err.Error(), "no value")) {
@@ -95,26 +96,56 @@ func TestEverySettingHasAVariable(t *testing.T) {
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	for args, settings := range map[string]string{
-		"--lease=1ms":                       "lease",
-		"--lease=3s --commit-margin=1500ms": "commit-margin",
-		"--heartbeat=20s":                   "heartbeat",
-		"--partitions=33":                   "partitions",
-		"--partitions=0 --retries=-1":       "partitions retries",
-		"--addr=8080":                       "addr",
-		"--redis=http://h":                  "redis",
-		"--redis=redis://":                  "redis",
-		"--redis=:%":                        "redis",
-		"--key-prefix={a}":                  "key-prefix",
-		"--revision=-":                      "revision",
-		"--stream-ttl=8d":                   "stream-ttl",
-		"--retry-delay=2m":                  "retry-delay",
-		"--keepalive=16s":                   "keepalive",
-		"--chunk-bytes=2MB":                 "chunk-bytes",
-		"--body-bytes=10KB":                 "body-bytes",
-		"--payload-bytes=1":                 "payload-bytes",
-		"--log-level=loud":                  "log-level",
-		"--log-format=xml":                  "log-format",
-		"--slots=-1":                        "slots",
+		"--lease=1ms":                         "lease",
+		"--lease=3s --commit-margin=1500ms":   "commit-margin",
+		"--heartbeat=20s":                     "heartbeat",
+		"--partitions=33":                     "partitions",
+		"--partitions=0 --retries=-1":         "partitions retries",
+		"--addr=8080":                         "addr",
+		"--redis=http://h":                    "redis",
+		"--redis=redis://":                    "redis",
+		"--redis=:%":                          "redis",
+		"--key-prefix={a}":                    "key-prefix",
+		"--revision=-":                        "revision",
+		"--stream-ttl=8d":                     "stream-ttl",
+		"--retry-delay=2m":                    "retry-delay",
+		"--keepalive=16s":                     "keepalive",
+		"--chunk-bytes=2MB":                   "chunk-bytes",
+		"--body-bytes=10KB":                   "body-bytes",
+		"--payload-bytes=1":                   "payload-bytes",
+		"--log-level=loud":                    "log-level",
+		"--log-format=xml":                    "log-format",
+		"--slots=-1":                          "slots",
+		"--redis-db=-2 --redis-pool=0":        "redis-db redis-pool",
+		"--redis-timeout=2h":                  "redis-timeout",
+		"--redis-dial-timeout=0s":             "redis-dial-timeout",
+		"--ack=fsync --ack-timeout=3s":        "ack-timeout",
+		"--ack=replicas=2 --redis-timeout=1s": "ack-timeout",
+		"--redis-hosts=/run/redis.sock --redis-master=m":       "redis-hosts",
+		"--redis=unix:///s --redis-tls":                        "redis-tls",
+		"--auth=basic":                                         "auth",
+		"--addr=:8080":                                         "auth",
+		"--addr=0.0.0.0:8080":                                  "auth",
+		"--addr=[::]:8080":                                     "auth",
+		"--addr=10.0.0.1:8080":                                 "auth",
+		"--addr=example.com:8080":                              "auth",
+		"--auth=none --api-keys=x":                             "auth",
+		"--api-keys=x --api-keys-file=y":                       "api-keys",
+		"--stream-secret=short":                                "stream-secret",
+		"--jwt-issuer=i":                                       "jwt-issuer",
+		"--jwks-url=https://h/":                                "jwt-issuer",
+		"--jwt-issuer=i --jwt-audience=a --jwks-url=http://h/": "jwks-url",
+		"--jwt-issuer=i --jwt-audience=a --jwks-url=https://h/ --jwt-algorithms=HS256": "jwt-algorithms",
+		"--jwt-issuer=i --jwt-audience=a --jwks-url=https://h/ --jwt-algorithms=none":  "jwt-algorithms",
+		"--jwt-issuer=i --jwt-audience=a --jwks-url=https://h/ --jwt-owner-claim=":     "jwt-issuer",
+		"--cors-origin=*":                    "cors-origin",
+		"--cors-origin=https://h/,https://h": "cors-origin",
+		"--admin-addr=80":                    "admin-addr",
+		"--tls-cert=c":                       "tls-cert",
+		"--tls-key=k":                        "tls-cert",
+		"--rate-limit=-1":                    "rate-limit rate-burst",
+		"--max-viewers=-1":                   "max-viewers",
+		"--jwt-leeway=1h":                    "jwt-leeway",
 	} {
 		c, err := load(strings.Fields(args), nil)
 		if err != nil {
@@ -134,6 +165,42 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// A check of a namespace asks Redis and no server: it has no setting of who may call one.
+func TestDoctorSettings(t *testing.T) {
+	t.Parallel()
+	c := config.Default()
+	fs := pflag.NewFlagSet("doctor", pflag.ContinueOnError)
+	config.RegisterDoctor(fs, &c)
+	var names []string
+	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	want := []string{"ack", "ack-timeout", "key-prefix", "lease", "partitions", "redis", "stream-ttl", "terminal-ttl"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What nobody but this machine can reach, or what says who may call it, is fit to be served.
+func TestAccessIsFit(t *testing.T) {
+	t.Parallel()
+	for args, authenticates := range map[string]bool{
+		"": false, "--addr=127.0.0.1:0": false, "--addr=localhost:80": false, "--addr=[::1]:80": false, "--addr=127.9.9.9:80": false,
+		"--addr=:80 --auth=none": false, "--addr=:80 --api-keys-file=f": true, "--addr=:80 --api-keys=k": true,
+		"--addr=:80 --jwt-issuer=i --jwt-audience=a --jwks-url=https://h/":                                      true,
+		"--jwt-issuer=i --jwt-audience=a --jwks-url=http://127.0.0.1:1/":                                        true,
+		"--cors-origin=https://a.example --cors-origin=http://localhost:3000,https://b.example --admin-addr=:9": false,
+	} {
+		c, err := load(strings.Fields(args), nil)
+		if err != nil || c.Validate() != nil || c.Authenticates() != authenticates {
+			t.Errorf("%s: %v, %v, %v", args, err, c.Validate(), c.Authenticates())
+		}
+	}
+	c, err := load(strings.Fields("--cors-origin=https://a,https://b --cors-origin=https://c --jwt-algorithms=ES256 --rate-limit=5"), nil)
+	if diff := cmp.Diff(config.List{"https://a", "https://b", "https://c"}, c.CORSOrigins); diff != "" || err != nil ||
+		!slices.Equal(c.JWTAlgorithms, config.List{"ES256"}) || c.RateBurst != 10 {
+		t.Errorf("%v, %+v, %v", diff, c.Access, err)
+	}
+}
+
 // Without Redis, serve says which variable is missing.
 func TestRequireRedis(t *testing.T) {
 	t.Parallel()
@@ -147,13 +214,48 @@ func TestRequireRedis(t *testing.T) {
 	}
 }
 
+// Hosts stand for a URL, which credentials never enter.
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--redis-hosts=h:1": "redis://h:1/",
+		"--redis-hosts=h --redis-tls --redis-username=u":              "rediss://h/",
+		"--redis-hosts=a,b:2 --redis-master=m/%":                      "redis-sentinel://a,b:2/m%2F%25",
+		"--redis-hosts=a,b --redis-cluster --redis-tls":               "rediss+cluster://a,b/",
+		"--redis-hosts=/run/a?b.sock --redis-password=sesame":         "unix:///run/a%3Fb.sock",
+		"--redis-hosts=h --redis-sentinel-password=sesame --lease=1s": "redis://h/",
+	} {
+		c, err := load(strings.Fields(args), nil)
+		if err != nil || c.Redis.Reveal() != want || c.RequireRedis() != nil || c.Validate() != nil || c.Complete().Redis != c.Redis {
+			t.Errorf("%s: %s, %v, %v", args, c.Redis.Reveal(), err, c.Validate())
+		}
+	}
+}
+
+// What a change waits for is one of three.
+func TestAck(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]config.Ack{"primary": {}, "replicas=2": {Replicas: 2}, "fsync": {Fsync: true}} {
+		c, err := load([]string{"--ack", text}, nil)
+		if err != nil || c.Ack != want || c.Ack.String() != text {
+			t.Errorf("%s: %+v, %v", text, c.Ack, err)
+		}
+	}
+	for _, text := range []string{"replicas", "replicas=0", "replicas=-1", "replicas=101", "replicas=x", "2", "always"} {
+		if _, err := load(nil, map[string]string{"WINDROW_ACK": text}); err == nil || !strings.Contains(err.Error(), "primary, replicas=N or fsync") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // However a configuration is printed, its password does not show.
 func TestSecret(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{
 		"redis://user:sesame@host:6379/0?password=sesame", "redis://:sesame@host", "redis://sesame%zz@host", "unix:///run/x?password=sesame",
 	} {
-		c, err := load([]string{"--redis", url}, nil)
+		c, err := load([]string{"--redis", url, "--redis-password", "sesame", "--redis-sentinel-password=sesame",
+			"--stream-secret", "sesame", "--api-keys", "sesame"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +266,10 @@ func TestSecret(t *testing.T) {
 		var log strings.Builder
 		slog.New(slog.NewJSONHandler(&log, nil)).Info("start", "config", c, "redis", c.Redis)
 		slog.New(slog.NewTextHandler(&log, nil)).Info("start", "config", c, "redis", c.Redis)
-		shown := fmt.Sprintf("%v %+v %#v %s %q %s %s %v", c, c, c, c.Redis, c.Redis, encoded, log.String(), c.Validate())
+		fs := pflag.NewFlagSet("help", pflag.ContinueOnError)
+		config.Register(fs, &c)
+		shown := fmt.Sprintf("%v %+v %#v %s %q %s %s %v %v %s", c, c, c, c.Redis, c.Redis, encoded, log.String(), c.Validate(),
+			c.Connection.Password, fs.FlagUsages())
 		if strings.Contains(shown, "sesame") {
 			t.Errorf("%s shows in %s", url, shown)
 		}

@@ -26,15 +26,33 @@ func EnvName(setting string) string {
 func Register(fs *pflag.FlagSet, c *Config) {
 	s := settings{fs}
 	registerPlace(s, c)
+	registerConnection(s, &c.Connection)
 	registerTiming(s, c)
 	registerLimits(s, c)
 	registerHTTP(s, c)
+	registerAccess(s, c)
+}
+
+// RegisterDoctor adds the settings that a check of a namespace has to know, as the servers have them.
+func RegisterDoctor(fs *pflag.FlagSet, c *Config) {
+	s := settings{fs}
+	s.redis(c)
+	s.number(&c.Partitions, "partitions", "hash slots that executions are spread over, only to repair a namespace whose root is gone")
+	s.span(&c.Lease, "lease", "the longest lease of the servers")
+	s.span(&c.TerminalTTL, "terminal-ttl", "how long an ended execution is kept")
+	s.span(&c.StreamTTL, "stream-ttl", "how long the event log of an ended execution is kept")
+}
+
+func (s settings) redis(c *Config) {
+	s.secret(&c.Redis, "redis", "URL of Redis or Valkey: redis://, unix://, redis-sentinel://, redis+cluster://, rediss with TLS; as a variable it stays out of process lists")
+	s.ack(&c.Ack, "ack", "what submissions, transitions, answers and cancel requests wait for: "+ackForm)
+	s.span(&c.AckTimeout, "ack-timeout", "how long they wait for it")
+	s.text(&c.Prefix, "key-prefix", "what every key begins with")
 }
 
 func registerPlace(s settings, c *Config) {
 	s.text(&c.Addr, "addr", "host:port to listen on; port 0 takes any free one")
-	s.secret(&c.Redis, "redis", "URL of Redis or Valkey: redis://, unix://, redis-sentinel://, redis+cluster://, rediss with TLS; as a variable it stays out of process lists")
-	s.text(&c.Prefix, "key-prefix", "what every key begins with")
+	s.redis(c)
 	s.number(&c.Partitions, "partitions", "hash slots that executions are spread over, 1 to 32; fixed when a namespace is created")
 	s.flag(&c.AllowEviction, "allow-eviction", "use a Redis whose maxmemory-policy is not noeviction, and which then loses executions at maxmemory")
 	s.flag(&c.Demo, "demo", "serve the demo deployments")
@@ -108,8 +126,23 @@ func (s settings) bytes(p *Bytes, name, usage string) {
 	s.withEnv(name)
 }
 
+func (s settings) ack(p *Ack, name, usage string) {
+	s.fs.Var(p, name, usage)
+	s.withEnv(name)
+}
+
+func (s settings) password(p *Password, name, usage string) {
+	s.fs.Var(passwordFlag{p}, name, usage)
+	s.withEnv(name)
+}
+
 func (s settings) secret(p *Secret, name, usage string) {
 	s.fs.Var(secretFlag{p}, name, usage)
+	s.withEnv(name)
+}
+
+func (s settings) list(p *List, name, usage string) {
+	s.fs.Var(&listFlag{list: p}, name, usage)
 	s.withEnv(name)
 }
 
@@ -159,6 +192,8 @@ func wanted(flagType string) string {
 		return durationForm
 	case "bytes":
 		return bytesForm
+	case "ack":
+		return ackForm
 	case "bool":
 		return "true or false"
 	}

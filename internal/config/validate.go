@@ -55,21 +55,24 @@ func (p *problems) bytes(setting string, value, low, high Bytes) {
 func (c Config) Validate() error {
 	var p problems
 	c.checkPlace(&p)
+	c.checkConnection(&p)
+	c.checkAck(&p)
 	c.checkLease(&p)
 	c.checkTimes(&p)
 	c.checkCounts(&p)
 	c.checkSizes(&p)
 	c.checkLog(&p)
+	c.checkAccess(&p)
 	return errors.Join(p...)
 }
 
 // RequireRedis reports that no store was named where one is needed.
 func (c Config) RequireRedis() error {
-	if c.Redis != "" {
+	if c.Redis != "" || c.Connection.Hosts != "" {
 		return nil
 	}
 	return &Problem{Setting: "redis", Limit: "no Redis is named",
-		Remedy: "set " + EnvName("redis") + " to a URL such as redis://localhost:6379/0, " +
+		Remedy: "set " + EnvName("redis") + " to a URL such as redis://localhost:6379/0, or " + EnvName("redis-hosts") + ", " +
 			"or try the command dev, which needs none"}
 }
 
@@ -85,6 +88,16 @@ func (c Config) checkPlace(p *problems) {
 	}
 	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`).MatchString(c.Revision) {
 		p.add("revision", "", "it must have 1 to 64 bytes: a letter or digit, then letters, digits, '_', '.' or '-'")
+	}
+}
+
+// exchangeTimeout is how long the runtime waits for an exchange.
+const exchangeTimeout = 3 * time.Second
+
+func (c Config) checkAck(p *problems) {
+	most := min(exchangeTimeout, c.Connection.Timeout)
+	if c.Ack != (Ack{}) && (c.AckTimeout < time.Millisecond || c.AckTimeout >= most) {
+		p.add("ack-timeout", "lower it", "%v is not between 1ms and the %v that an exchange may take", c.AckTimeout, most)
 	}
 }
 

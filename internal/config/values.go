@@ -128,6 +128,46 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // MarshalText is String, for encoders.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// Password is a password, or another text to be kept secret. It is never shown, however it is printed, logged or encoded.
+type Password string
+
+// Reveal returns the text.
+func (p Password) Reveal() string { return string(p) }
+
+// String says only whether there is one.
+func (p Password) String() string {
+	if p == "" {
+		return ""
+	}
+	return "(not shown)"
+}
+
+// GoString is String, for %#v.
+func (p Password) GoString() string { return p.String() }
+
+// LogValue is String, for slog.
+func (p Password) LogValue() slog.Value { return slog.StringValue(p.String()) }
+
+// MarshalText is String, for encoders.
+func (p Password) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// passwordFlag is a Password as a flag.
+type passwordFlag struct{ *Password }
+
+func (f passwordFlag) Set(text string) error {
+	*f.Password = Password(text)
+	return nil
+}
+
+func (f passwordFlag) String() string {
+	if f.Password == nil { // as pflag makes one to learn what zero looks like
+		return ""
+	}
+	return f.Password.String()
+}
+
+func (f passwordFlag) Type() string { return "secret" }
+
 // secretFlag is a Secret as a flag.
 type secretFlag struct{ *Secret }
 

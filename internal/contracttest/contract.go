@@ -41,6 +41,7 @@ type route struct {
 	segments  []string // of the path; one in braces stands for any
 	operation string
 	responses place
+	security  place
 }
 
 // Answer is one status that an operation documents.
@@ -67,7 +68,7 @@ func Load(text string) (*Contract, error) {
 		for method, operation := range item.members() {
 			id, ok := operation.get("operationId").value.(string)
 			if ok {
-				c.routes = append(c.routes, route{strings.ToUpper(method), strings.Split(path, "/"), id, operation.get("responses")})
+				c.routes = append(c.routes, route{strings.ToUpper(method), strings.Split(path, "/"), id, operation.get("responses"), operation.get("security")})
 			}
 		}
 	}
@@ -104,6 +105,43 @@ func (c *Contract) Answers() []Answer {
 	slices.SortFunc(all, func(a, b Answer) int {
 		return cmp.Or(cmp.Compare(a.Operation, b.Operation), cmp.Compare(a.Status, b.Status))
 	})
+	return all
+}
+
+// Operation is an operation with who may call it.
+type Operation struct {
+	ID, Method, Path string
+	// Security lists, for each scheme that will do, the roles that it takes. nil: nobody has to say who they are.
+	Security map[string][]string
+}
+
+// Operations lists all operations, in the order of their ids.
+func (c *Contract) Operations() []Operation {
+	var all []Operation
+	for _, r := range c.routes {
+		o := Operation{ID: r.operation, Method: r.method, Path: strings.Join(r.segments, "/")}
+		alternatives, _ := r.security.value.([]any)
+		for _, alternative := range alternatives {
+			schemes, _ := alternative.(map[string]any)
+			for name, listed := range schemes {
+				if o.Security == nil {
+					o.Security = map[string][]string{}
+				}
+				o.Security[name] = texts(listed)
+			}
+		}
+		all = append(all, o)
+	}
+	slices.SortFunc(all, func(a, b Operation) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+func texts(listed any) []string {
+	values, _ := listed.([]any)
+	all := make([]string, len(values))
+	for i, value := range values {
+		all[i], _ = value.(string)
+	}
 	return all
 }
 
@@ -226,11 +264,5 @@ func (c *Contract) Paths() []string {
 
 // Enum lists the values that a named schema admits.
 func (c *Contract) Enum(schema string) []string {
-	var values []string
-	listed, _ := c.at("components", "schemas", schema, "enum").value.([]any)
-	for _, value := range listed {
-		text, _ := value.(string)
-		values = append(values, text)
-	}
-	return values
+	return texts(c.at("components", "schemas", schema, "enum").value)
 }

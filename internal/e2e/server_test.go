@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/windrow-run/windrow/internal/redistest"
 )
 
@@ -42,7 +44,8 @@ func run(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "build windrow: %v\n%s", err, out)
 		return 1
 	}
-	return redistest.Main(m)
+	// The client's pool looks once a second whether a server is back, and only then whether it was closed itself.
+	return redistest.Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
 // server is one running windrow process.

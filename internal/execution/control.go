@@ -122,4 +122,10 @@ func Phases() []Phase {
 	return []Phase{{Status: Queued}, {Status: Running}, {Status: Running, Canceling: true}, {Status: Waiting}}
 }
 
+// LastChance reports whether a queued execution, which lost a lease before, would fail with the next one that it loses. Such
+// work runs alone in its process, so that it never fails for what its neighbours do.
+func (c Control) LastChance() bool {
+	return c.LostLeases > 0 && (c.LostLeases+1 >= c.Budgets.LostLeases || c.Claims+1 >= c.Budgets.Claims)
+}
+
 func (c Control) cancelPending() bool { return c.CanceledAt != 0 }

@@ -23,7 +23,7 @@ const (
 	CodeCapacity          Code = "capacity_reached"   // the deployment's admission ceiling
 	CodeDraining          Code = "draining"           // this process takes no more work
 	CodeUnavailable       Code = "store_unavailable"  // the store did not answer, or refused for a passing reason
-	CodeUnconfirmed       Code = "unconfirmed"        // the outcome is unknown: it may have been applied
+	CodeUnconfirmed       Code = "unconfirmed"        // it may have been applied; or it was, and was not acknowledged as it should
 	CodeCorrupt           Code = "stored_state_invalid"
 	CodeCursorInvalid     Code = "cursor_invalid" // a cursor that we never gave out
 	CodeInternal          Code = "internal"
@@ -70,6 +70,10 @@ func CodeOf(err error) Code {
 	}
 	return CodeInternal
 }
+
+// Unknown reports whether err leaves open whether a change was made, or whether it lasts. Asking for it again, as the same
+// operation, is answered as the first time.
+func Unknown(err error) bool { return Is(err, CodeUnavailable) || Is(err, CodeUnconfirmed) }
 
 // Is reports whether err has the code.
 func Is(err error, code Code) bool { return CodeOf(err) == code }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/windrow-run/windrow/internal/auth"
 	"github.com/windrow-run/windrow/internal/httpapi/route"
 	"github.com/windrow-run/windrow/internal/runtime"
 	"github.com/windrow-run/windrow/internal/stream"
@@ -34,9 +35,22 @@ type Params struct {
 	Scrape http.Handler
 	// Contract is the document at /openapi.yaml.
 	Contract string
-	// Version and StoreKind are shown by /status.
-	Version   string
-	StoreKind string
+	// Auth tells who makes a request. nil: nobody has to say who they are, and everybody may do everything.
+	Auth Authenticator
+	// StreamTokens lets browsers follow executions. nil: no token is given out or accepted.
+	StreamTokens *auth.StreamTokens
+	// Conditions tells /status what else is not as it should be, in a sentence each; empty ones are passed over. nil: nothing.
+	Conditions func() []string
+	// Side says which routes are answered.
+	Side Side
+	// Limits bound what one owner may ask.
+	Limits Limits
+	// Origins are those whose pages may call the API, such as https://app.example.com. None: no page may.
+	Origins []string
+	// Version, StoreKind and Acknowledgement are shown by /status; the last one, which says what changes wait for, may be empty.
+	Version         string
+	StoreKind       string
+	Acknowledgement string
 
 	BodyBytes   int64         // of a request's body
 	HeaderBytes int           // of a request's target and headers
@@ -59,19 +73,24 @@ func (p Params) validate() error {
 // api answers the operations of the contract.
 type api struct {
 	Params
-	limits bodyLimits
+	limits  bodyLimits
+	rate    *rateLimit
+	viewers *viewerLimit
 }
 
 var _ route.ServerInterface = (*api)(nil)
 
-// New returns the handler of all routes of the contract.
+// New returns the handler of the routes of the contract that belong to the side.
 func New(p Params) (http.Handler, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
-	a := &api{Params: p, limits: bodyLimits{bytes: p.BodyBytes, depth: p.JSONDepth}}
+	a := &api{Params: p, limits: bodyLimits{bytes: p.BodyBytes, depth: p.JSONDepth},
+		rate: newRateLimit(p.Limits), viewers: &viewerLimit{most: p.Limits.Viewers, open: map[auth.Account]int{}}}
 	router := newRouter(routerParams{
 		log: p.Logger, observe: p.Metrics.HTTPRequest, headerBytes: p.HeaderBytes, bodyTimeout: p.BodyTimeout,
+		origins: p.Origins,
 	})
-	return route.HandlerWithOptions(a, route.ChiServerOptions{BaseRouter: router, ErrorHandlerFunc: invalidParameter}), nil
+	route.HandlerWithOptions(a, route.ChiServerOptions{BaseRouter: router.With(a.admitted), ErrorHandlerFunc: invalidParameter})
+	return router, nil
 }

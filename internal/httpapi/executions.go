@@ -10,12 +10,14 @@ import (
 	"github.com/windrow-run/windrow/internal/store"
 )
 
-// everyone is whose executions a request may see while there are no owners: whoever knows an id may see its execution.
-func everyone() store.Scope { return store.Scope{All: true} }
-
 // SubmitExecution implements [route.ServerInterface].
 func (a *api) SubmitExecution(w http.ResponseWriter, r *http.Request, deployment contract.Deployment, _ contract.SubmitExecutionParams) {
-	if refused := impossibleName(deployment); refused != nil {
+	p := principalOf(r)
+	refused := impossibleName(deployment)
+	if refused == nil && !p.MayUse(deployment) {
+		refused = problem.New(contract.ProblemCodeUnknownDeployment, "")
+	}
+	if refused != nil {
 		refused.Write(w)
 		return
 	}
@@ -25,12 +27,15 @@ func (a *api) SubmitExecution(w http.ResponseWriter, r *http.Request, deployment
 		return
 	}
 	submission, refused := parseSubmission(body)
+	if refused == nil {
+		submission.owner, refused = ownerOf(w, p, submission.owner)
+	}
 	if refused != nil {
 		refused.Write(w)
 		return
 	}
 	out, err := a.Runtime.Submit(r.Context(), runtime.SubmitRequest{
-		Deployment: deployment, Key: key, Body: body, Input: submission.input,
+		Deployment: deployment, Owner: submission.owner, Key: key, Body: body, Input: submission.input,
 	})
 	if err != nil {
 		a.refuse(w, r, err)
@@ -43,11 +48,11 @@ func (a *api) SubmitExecution(w http.ResponseWriter, r *http.Request, deployment
 
 // GetExecution implements [route.ServerInterface].
 func (a *api) GetExecution(w http.ResponseWriter, r *http.Request, id contract.ExecutionID) {
-	if refused := impossibleID(id); refused != nil {
-		refused.Write(w)
+	scope, ok := a.visible(w, r, id)
+	if !ok {
 		return
 	}
-	record, err := a.Runtime.Get(r.Context(), store.ReadRequest{ID: id, Scope: everyone()})
+	record, err := a.Runtime.Get(r.Context(), store.ReadRequest{ID: id, Scope: scope})
 	if err != nil {
 		a.refuse(w, r, err)
 		return
@@ -57,8 +62,8 @@ func (a *api) GetExecution(w http.ResponseWriter, r *http.Request, id contract.E
 
 // ResumeExecution implements [route.ServerInterface].
 func (a *api) ResumeExecution(w http.ResponseWriter, r *http.Request, id contract.ExecutionID, _ contract.ResumeExecutionParams) {
-	if refused := impossibleID(id); refused != nil {
-		refused.Write(w)
+	scope, ok := a.visible(w, r, id)
+	if !ok {
 		return
 	}
 	key, body, refused := a.keyed(w, r)
@@ -72,7 +77,7 @@ func (a *api) ResumeExecution(w http.ResponseWriter, r *http.Request, id contrac
 		return
 	}
 	out, err := a.Runtime.Resume(r.Context(), runtime.ResumeRequest{
-		ID: id, Scope: everyone(), Key: key, Body: body, Input: resumption.input, Sequence: resumption.sequence,
+		ID: id, Scope: scope, Key: key, Body: body, Input: resumption.input, Sequence: resumption.sequence,
 	})
 	if err != nil {
 		a.refuse(w, r, err)
@@ -84,8 +89,8 @@ func (a *api) ResumeExecution(w http.ResponseWriter, r *http.Request, id contrac
 
 // CancelExecution implements [route.ServerInterface].
 func (a *api) CancelExecution(w http.ResponseWriter, r *http.Request, id contract.ExecutionID) {
-	if refused := impossibleID(id); refused != nil {
-		refused.Write(w)
+	scope, ok := a.visible(w, r, id)
+	if !ok {
 		return
 	}
 	body, refused := readBody(w, r, a.limits)
@@ -98,7 +103,7 @@ func (a *api) CancelExecution(w http.ResponseWriter, r *http.Request, id contrac
 		refused.Write(w)
 		return
 	}
-	record, err := a.Runtime.Cancel(r.Context(), id, everyone(), reason)
+	record, err := a.Runtime.Cancel(r.Context(), id, scope, reason)
 	if err != nil {
 		a.refuse(w, r, err)
 		return

@@ -47,7 +47,7 @@ func plain(name string) bool {
 }
 
 // observed logs each request and tells the observer. The log has the pattern of the route and not the path, since
-// whoever knows an id may see its execution. Probes and scrapes are logged for debugging only.
+// whoever knows an id may see its execution, and never the query, which may hold a stream token. Probes and scrapes are logged for debugging only.
 func observed(log *slog.Logger, observe observer) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -56,11 +56,15 @@ func observed(log *slog.Logger, observe observer) func(http.Handler) http.Handle
 			defer func() {
 				elapsed := time.Since(began)
 				route, status := chi.RouteContext(r.Context()).RoutePattern(), statusOf(wrapped)
-				log.LogAttrs(r.Context(), level(route, status), "request",
+				about := []slog.Attr{
 					slog.String("method", r.Method), slog.String("route", route), slog.Int("status", status),
 					slog.Int("bytes", wrapped.BytesWritten()), slog.Duration("elapsed", elapsed),
 					slog.String("request_id", wrapped.Header().Get(problem.RequestIDHeader)),
-					slog.String("remote", r.RemoteAddr))
+					slog.String("remote", r.RemoteAddr)}
+				if trace, ok := traceID(r.Header); ok {
+					about = append(about, slog.String("trace_id", trace))
+				}
+				log.LogAttrs(r.Context(), level(route, status), "request", about...)
 				if observe != nil {
 					observe(route, r.Method, status, elapsed)
 				}

@@ -43,7 +43,7 @@ func (a *api) GetContract(w http.ResponseWriter, _ *http.Request) {
 // GetStatus implements [route.ServerInterface].
 func (a *api) GetStatus(w http.ResponseWriter, r *http.Request) {
 	h := a.Runtime.Health(r.Context())
-	reasons := reasonsOf(h)
+	reasons := append(reasonsOf(h), a.conditions()...)
 	status := contract.Status{
 		Status: stateOf(h, reasons), Reasons: reasons, Version: a.Version, CheckedAt: contract.Timestamp{Time: h.At},
 		Store: a.storeStatus(h.Store), Deployments: []contract.DeploymentStatus{}, OtherRevisions: []contract.RevisionStatus{},
@@ -57,6 +57,14 @@ func (a *api) GetStatus(w http.ResponseWriter, r *http.Request) {
 		})
 	}
 	a.answerJSON(w, status)
+}
+
+// conditions are what is not as it should be outside the runtime.
+func (a *api) conditions() []string {
+	if a.Conditions == nil {
+		return nil
+	}
+	return slices.DeleteFunc(a.Conditions(), func(reason string) bool { return reason == "" })
 }
 
 func stateOf(h runtime.Health, reasons []string) contract.State {
@@ -105,6 +113,9 @@ func begun(l runtime.LoopHealth) bool { return l.Running || l.Restarts > 0 }
 
 func (a *api) storeStatus(s runtime.StoreHealth) contract.StoreStatus {
 	out := contract.StoreStatus{Kind: a.StoreKind, State: contract.StateOk, Conditions: []contract.StoreCondition{}}
+	if a.Acknowledgement != "" {
+		out.Acknowledgement = &a.Acknowledgement
+	}
 	if s.Status != runtime.StoreOK {
 		out.State = contract.StateDegraded
 	}

@@ -107,13 +107,14 @@ func asks() map[string]func(r *rig, headers ...string) reply {
 		"resumeExecution": func(r *rig, headers ...string) reply {
 			return r.call("POST", possible+"/resume", `{"input":1}`, headers...)
 		},
-		"cancelExecution": post("/cancel"),
-		"streamExecution": get(possible + "/stream"),
-		"getStatus":       get("/status"),
-		"getLiveness":     get("/livez"),
-		"getReadiness":    get("/readyz"),
-		"getMetrics":      get("/metrics"),
-		"getContract":     get("/openapi.yaml"),
+		"cancelExecution":   post("/cancel"),
+		"streamExecution":   get(possible + "/stream"),
+		"createStreamToken": post("/stream-token"),
+		"getStatus":         get("/status"),
+		"getLiveness":       get("/livez"),
+		"getReadiness":      get("/readyz"),
+		"getMetrics":        get("/metrics"),
+		"getContract":       get("/openapi.yaml"),
 	}
 }
 
@@ -135,6 +136,7 @@ func successes() []provoked {
 			end, _ := r.follow(path, "completed")
 			return r.call("GET", path+"/stream", "", "Last-Event-ID: "+end)
 		}},
+		{"createStreamToken", 200, "", withStreamTokens, func(r *rig) reply { return r.call("POST", r.running()+"/stream-token", "") }},
 		{"getStatus", 200, "", nil, func(r *rig) reply { return r.call("GET", "/status", "") }},
 		{"getLiveness", 200, "", nil, func(r *rig) reply { return r.call("GET", "/livez", "") }},
 		{"getReadiness", 200, "", nil, func(r *rig) reply {
@@ -167,6 +169,7 @@ func refusals() (all []provoked) {
 	long := `{"input":"` + strings.Repeat("x", testBody) + `"}`
 	for operation, path := range map[string]string{
 		"submitExecution": submitPath("echo"), "resumeExecution": possible + "/resume", "cancelExecution": possible + "/cancel",
+		"createStreamToken": possible + "/stream-token",
 	} {
 		post := func(body string, headers ...string) func(r *rig) reply {
 			return func(r *rig) reply { return r.call("POST", path, body, headers...) }
@@ -183,8 +186,11 @@ func refusals() (all []provoked) {
 		all = append(all, provoked{operation, 431, "headers_too_large", nil, func(r *rig) reply {
 			return ask(r, "X-Long: "+strings.Repeat("x", testHeader))
 		}})
-		if strings.HasSuffix(operation, "Execution") && operation != "submitExecution" {
-			all = append(all, provoked{operation, 404, "not_found", nil, func(r *rig) reply { return ask(r) }})
+		if takes := accessOf(operation); takes.scope != "" {
+			all = append(all, refusedAccess(operation, takes, ask)...)
+		}
+		if operation == "createStreamToken" || strings.HasSuffix(operation, "Execution") && operation != "submitExecution" {
+			all = append(all, provoked{operation, 404, "not_found", withStreamTokens, func(r *rig) reply { return ask(r) }})
 		}
 	}
 	key := "Idempotency-Key: "
@@ -195,9 +201,22 @@ func refusals() (all []provoked) {
 			return r.call("POST", submitPath("nobody"), `{"input":1}`)
 		}},
 		provoked{"streamExecution", 400, "invalid_cursor", nil, func(r *rig) reply { return asks()["streamExecution"](r, "Last-Event-ID: x") }},
+		provoked{"getStatus", 404, "no_such_route", onClientsSide, func(r *rig) reply { return asks()["getStatus"](r) }},
+		provoked{"getMetrics", 404, "no_such_route", onClientsSide, func(r *rig) reply { return asks()["getMetrics"](r) }},
+		provoked{"createStreamToken", 501, "not_configured", nil, func(r *rig) reply { return asks()["createStreamToken"](r) }},
+		provoked{"submitExecution", 403, "forbidden", withKeys, func(r *rig) reply {
+			return r.call("POST", submitPath("echo"), `{"input":1,"owner":"b"}`, as(ann))
+		}},
+		provoked{"streamExecution", 429, "too_many_viewers", func(s *setup) { s.api.Limits.Viewers = 1 }, func(r *rig) reply {
+			first := r.open("GET", r.running()+"/stream", "")
+			defer first.Body.Close()
+			return r.call("GET", possible+"/stream", "")
+		}},
 		provoked{"", 404, "no_such_route", nil, func(r *rig) reply { return r.call("GET", "/v1", "") }},
 		provoked{"", 405, "method_not_allowed", nil, func(r *rig) reply { return r.call("DELETE", possible, "") }})
 }
+
+func onClientsSide(s *setup) { s.api.Side = ClientsSide }
 
 // callSlowly announces a body that never comes.
 func (r *rig) callSlowly(path string) reply {
@@ -274,17 +293,19 @@ func failures() (all []provoked) {
 	for operation, code := range map[string]string{
 		"submitExecution": "unconfirmed", "resumeExecution": "unconfirmed", "cancelExecution": "unconfirmed",
 		"getExecution": "store_unavailable", "streamExecution": "store_unavailable", "getReadiness": "store_unavailable",
+		"createStreamToken": "store_unavailable",
 	} {
-		all = append(all, provoked{operation, 503, code, nil, func(r *rig) reply {
+		all = append(all, provoked{operation, 503, code, withStreamTokens, func(r *rig) reply {
 			r.running()
 			r.store.Cut()
 			return asks()[operation](r)
 		}})
 	}
 	for _, operation := range []string{"submitExecution", "resumeExecution", "cancelExecution", "getExecution", "streamExecution",
-		"getReadiness", "getStatus"} {
+		"getReadiness", "getStatus", "createStreamToken"} {
 		b := &breaking{}
-		all = append(all, provoked{operation, 500, "internal", b.wrap, func(r *rig) reply {
+		change := func(s *setup) { b.wrap(s); withStreamTokens(s) }
+		all = append(all, provoked{operation, 500, "internal", change, func(r *rig) reply {
 			r.running()
 			b.broken.Store(true)
 			return asks()[operation](r)

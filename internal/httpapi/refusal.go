@@ -25,11 +25,12 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // translated is the one place where errors of the domain become answers. Only the message of an [execution.Error] of a kind
-// that is meant for clients is repeated.
+// that is meant for clients is repeated, and none of an execution that is not found: an answer must not tell one that is not
+// there from one that is another's.
 func translated(err error) *problem.Problem {
 	code, ok := codeOf(execution.CodeOf(err))
 	var known *execution.Error
-	if !ok || !errors.As(err, &known) {
+	if !ok || code == contract.ProblemCodeNotFound || !errors.As(err, &known) {
 		return problem.New(code, "")
 	}
 	p := problem.New(code, "%s", sentence(known.Message)).WithErrors(broken(known.Violations)...)

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/windrow-run/windrow/api/contract"
+	"github.com/windrow-run/windrow/internal/auth"
 	"github.com/windrow-run/windrow/internal/httpapi/problem"
 	"github.com/windrow-run/windrow/internal/strictjson"
 )
@@ -16,11 +17,13 @@ import (
 const (
 	maxSequence     = 1<<53 - 1
 	maxReasonLength = 1000 // characters
+	maxOwnerLength  = 255  // characters
 )
 
 // submission is the body of a submission. The bytes of input are the client's.
 type submission struct {
 	input []byte
+	owner string // empty: whose the token is
 }
 
 // resumption is the body of a resume.
@@ -30,12 +33,16 @@ type resumption struct {
 }
 
 func parseSubmission(body []byte) (submission, *problem.Problem) {
-	members, refused := parseMembers(body, "input")
+	members, refused := parseMembers(body, "input", "owner")
 	if refused != nil {
 		return submission{}, refused
 	}
 	input, refused := members.required("input")
-	return submission{input: input}, refused
+	if refused != nil {
+		return submission{}, refused
+	}
+	owner, refused := members.owner("owner")
+	return submission{input: input, owner: owner}, refused
 }
 
 func parseResumption(body []byte) (resumption, *problem.Problem) {
@@ -47,7 +54,7 @@ func parseResumption(body []byte) (resumption, *problem.Problem) {
 	if refused != nil {
 		return resumption{}, refused
 	}
-	sequence, refused := members.sequence("sequence")
+	sequence, refused := members.number("sequence", 0, maxSequence)
 	return resumption{input: input, sequence: sequence}, refused
 }
 
@@ -133,17 +140,29 @@ func (m members) required(name string) ([]byte, *problem.Problem) {
 	return value, nil
 }
 
-// sequence returns a member that is a whole number from 1 to 2^53-1, or 0 where it is not there.
-func (m members) sequence(name string) (int64, *problem.Problem) {
+// number returns a member that is a whole number from 1 to most, or another where it is not there.
+func (m members) number(name string, absent, most int64) (int64, *problem.Problem) {
 	value, ok := m[name]
 	if !ok {
-		return 0, nil
+		return absent, nil
 	}
 	number, err := strconv.ParseInt(string(value), 10, 64)
-	if err != nil || number < 1 || number > maxSequence {
-		return 0, invalidMember(name, "type", "must be a whole number from 1 to 9007199254740991")
+	if err != nil || number < 1 || number > most {
+		return 0, invalidMember(name, "type", fmt.Sprintf("must be a whole number from 1 to %d", most))
 	}
 	return number, nil
+}
+
+// owner returns a member that names an owner, or "" where it is not there.
+func (m members) owner(name string) (string, *problem.Problem) {
+	if _, ok := m[name]; !ok {
+		return "", nil
+	}
+	text, refused := m.text(name, maxOwnerLength)
+	if refused == nil && !auth.ValidOwner(text) {
+		refused = invalidMember(name, "pattern", "must have at least one character, and no control characters")
+	}
+	return text, refused
 }
 
 // text returns a member that is a string of at most so many characters, or "" where it is not there.

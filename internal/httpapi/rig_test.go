@@ -43,6 +43,7 @@ type rig struct {
 	journal *journal
 	held    chan durable.Context // attempts of "hold" that run
 	release chan struct{}        // lets them, and those of "tell", end; holds a token for each
+	token   string               // of requests that carry no other; empty: none
 }
 
 // setup is what a test may change before the rig starts.
@@ -261,7 +262,12 @@ type reply struct {
 // call sends a request. A body is JSON unless a header says otherwise; headers are "Name: value".
 func (r *rig) call(method, path, body string, headers ...string) reply {
 	r.Helper()
-	response := r.open(method, path, body, headers...)
+	return r.whole(r.open(method, path, body, headers...))
+}
+
+// whole reads an answer to its end.
+func (r *rig) whole(response *http.Response) reply {
+	r.Helper()
 	defer response.Body.Close()
 	read, err := io.ReadAll(response.Body)
 	r.must(err)
@@ -286,6 +292,9 @@ func (r *rig) open(method, path, body string, headers ...string) *http.Response 
 			request.Header.Del(name)
 		}
 		request.Header[http.CanonicalHeaderKey(name)] = append(request.Header[http.CanonicalHeaderKey(name)], value)
+	}
+	if _, given := request.Header["Authorization"]; r.token != "" && !given {
+		request.Header.Set("Authorization", "Bearer "+r.token)
 	}
 	response, err := r.client.Do(request)
 	r.must(err)
@@ -321,7 +330,7 @@ func (r *rig) submit(deployment, input string) string {
 // await returns the execution once it has that status, or one that is final.
 func (r *rig) await(path string, status execution.Status) contract.Execution {
 	r.Helper()
-	viewer, err := r.hub.Subscribe(r.Context(), stream.Request{ID: path[len(executionsPath):], Scope: everyone()})
+	viewer, err := r.hub.Subscribe(r.Context(), stream.Request{ID: path[len(executionsPath):], Scope: store.Scope{All: true}})
 	r.must(err)
 	defer viewer.Close()
 	for {

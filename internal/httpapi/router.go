@@ -21,14 +21,15 @@ type routerParams struct {
 	observe     observer      // nil: nobody
 	headerBytes int           // of a request's target and headers
 	bodyTimeout time.Duration // for a request's body to arrive
+	origins     []string      // whose pages may call the API; none: no page may
 }
 
 // newRouter returns a router without routes, on which every answer has a request's name, a line in the log and the headers
 // that guard it, and every error a problem document.
 func newRouter(p routerParams) *chi.Mux {
 	router := chi.NewRouter()
-	router.Use(named, observed(p.log, p.observe), recovered(p.log), guarded, bodyDeadline(p.bodyTimeout), bounded(p.headerBytes),
-		middleware.GetHead)
+	router.Use(named, observed(p.log, p.observe), recovered(p.log), guarded, crossOrigin(p.origins), bodyDeadline(p.bodyTimeout),
+		bounded(p.headerBytes), middleware.GetHead)
 	router.NotFound(noSuchRoute)
 	router.MethodNotAllowed(methodNotAllowed(router))
 	return router

@@ -16,11 +16,17 @@ import (
 
 // StreamExecution implements [route.ServerInterface].
 func (a *api) StreamExecution(w http.ResponseWriter, r *http.Request, id contract.ExecutionID, params contract.StreamExecutionParams) {
-	if refused := impossibleID(id); refused != nil {
+	scope, ok := a.visible(w, r, id)
+	if !ok {
+		return
+	}
+	account := principalOf(r).Account()
+	if refused := a.viewers.enter(account); refused != nil {
 		refused.Write(w)
 		return
 	}
-	viewer, err := a.Hub.Subscribe(r.Context(), stream.Request{ID: id, Scope: everyone(), Cursor: cursorOf(params)})
+	defer a.viewers.leave(account)
+	viewer, err := a.Hub.Subscribe(r.Context(), stream.Request{ID: id, Scope: scope, Cursor: cursorOf(params)})
 	switch {
 	case errors.Is(err, stream.ErrNothingMore):
 		w.WriteHeader(http.StatusNoContent)

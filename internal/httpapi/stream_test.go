@@ -340,7 +340,7 @@ func TestShownWaitIsRemembered(t *testing.T) {
 			t.Parallel()
 			r := start(t)
 			path := r.submit("ask", `{"type":"integer"}`)
-			viewer, err := r.hub.Subscribe(t.Context(), stream.Request{ID: path[len(executionsPath):], Scope: everyone()})
+			viewer, err := r.hub.Subscribe(t.Context(), stream.Request{ID: path[len(executionsPath):], Scope: store.Scope{All: true}})
 			r.must(err)
 			defer viewer.Close()
 			for waits := false; !waits; {

@@ -126,7 +126,7 @@ func (s *set) up() []*node {
 
 // layout is what a member says of all slots, in a form that compares, and how many members serve them.
 func layout(ctx context.Context, n *node) (text string, members int, err error) {
-	ranges, err := n.client.ClusterSlots(ctx).Result()
+	ranges, err := slotsOf(ctx, n)
 	if err != nil {
 		return "", 0, err
 	}
@@ -143,6 +143,11 @@ func layout(ctx context.Context, n *node) (text string, members int, err error) 
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, " "), len(serving), nil
+}
+
+// slotsOf is what a member says of all slots. CLUSTER SHARDS, which is to take its place, is not there before Redis 7.
+func slotsOf(ctx context.Context, n *node) ([]redis.ClusterSlot, error) {
+	return n.client.ClusterSlots(ctx).Result() //nolint:staticcheck // see above
 }
 
 // inSync returns nil when the server is no replica, or one that has all that its master had.
@@ -189,7 +194,7 @@ func (c *ClusterServers) member(key string, i int) (found *Server) {
 		if err != nil {
 			continue // frozen, perhaps
 		}
-		ranges, err := n.client.ClusterSlots(ctx).Result()
+		ranges, err := slotsOf(ctx, n)
 		if err != nil {
 			continue
 		}
@@ -238,7 +243,7 @@ func (s *set) masterIsNot(ctx context.Context, old *node, key string) error {
 		if err != nil {
 			return err
 		}
-		ranges, err := n.client.ClusterSlots(ctx).Result()
+		ranges, err := slotsOf(ctx, n)
 		if err != nil {
 			return err
 		}

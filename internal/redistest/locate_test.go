@@ -3,7 +3,7 @@ package redistest
 import (
 	"errors"
 	"io/fs"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +23,7 @@ func (p place) surroundings() surroundings {
 		getenv: func(name string) string { return p.env[name] },
 		lookPath: func(name string) (string, error) {
 			if slices.Contains(p.binaries, name) {
-				return filepath.Join("/bin", name), nil
+				return path.Join("/", "bin", name), nil
 			}
 			return "", fs.ErrNotExist
 		},

@@ -3,6 +3,7 @@ package redistest
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -17,6 +18,7 @@ type node struct {
 	dir    string
 	port   int
 	args   []string
+	env    []string
 	client *redis.Client // opens no connection before it is used
 
 	mu      sync.Mutex // guards the following
@@ -24,12 +26,12 @@ type node struct {
 }
 
 // startNode starts binary in dir on a port that pick finds.
-func startNode(binary, dir string, pick func() (int, error), args []string) (*node, error) {
-	p, port, err := launchAnywhere(binary, dir, pick, args)
+func startNode(binary, dir string, pick func() (int, error), args []string, env ...string) (*node, error) {
+	p, port, err := launchAnywhere(binary, dir, pick, args, env...)
 	if err != nil {
 		return nil, err
 	}
-	n := &node{binary: binary, dir: dir, port: port, args: args, process: p}
+	n := &node{binary: binary, dir: dir, port: port, args: args, env: env, process: p}
 	n.client = redis.NewClient(&redis.Options{Addr: n.addr(), Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true})
 	return n, nil
 }
@@ -62,7 +64,7 @@ func (n *node) restart(more ...string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.killLocked()
-	p, err := launch(n.binary, n.dir, n.port, append(n.args[:len(n.args):len(n.args)], more...))
+	p, err := launch(n.binary, n.dir, n.port, append(slices.Clip(n.args), more...), n.env...)
 	if err != nil {
 		return fmt.Errorf("restart: %w", err)
 	}

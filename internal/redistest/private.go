@@ -16,6 +16,8 @@ type Options struct {
 	Masters int
 	// Replicas of each master of a cluster.
 	Replicas int
+	// Env is added to the server's environment, as "NAME=value".
+	Env []string
 }
 
 // args are the server arguments for the options.
@@ -44,7 +46,7 @@ func Private(t testing.TB, options Options) *Server {
 
 func (s surroundings) private(t testing.TB, options Options) *Server {
 	t.Helper()
-	n, err := startNode(s.needBinary(t), t.TempDir(), freePort, options.args())
+	n, err := startNode(s.needBinary(t), t.TempDir(), freePort, options.args(), options.Env...)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

@@ -46,11 +46,11 @@ type process struct {
 }
 
 // launch starts binary in dir on the given loopback port and returns once it
-// answers with its data loaded.
-func launch(binary, dir string, port int, args []string) (*process, error) {
+// answers with its data loaded. env is added to the environment of this process.
+func launch(binary, dir string, port int, args []string, env ...string) (*process, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	p, err := startProcess(binary, dir, port, args)
+	p, err := startProcess(binary, dir, port, args, env)
 	if err != nil {
 		return nil, err
 	}
@@ -63,14 +63,14 @@ func launch(binary, dir string, port int, args []string) (*process, error) {
 
 // launchAnywhere is launch on a free port, which pick finds. Between the choice of a port and
 // its use by the server another process may take it, so it tries a few.
-func launchAnywhere(binary, dir string, pick func() (int, error), args []string) (*process, int, error) {
+func launchAnywhere(binary, dir string, pick func() (int, error), args []string, env ...string) (*process, int, error) {
 	var failures []error
 	for range portTries {
 		port, err := pick()
 		if err != nil {
 			return nil, 0, err
 		}
-		p, err := launch(binary, dir, port, args)
+		p, err := launch(binary, dir, port, args, env...)
 		if err == nil {
 			return p, port, nil
 		}
@@ -85,12 +85,13 @@ func launchAnywhere(binary, dir string, pick func() (int, error), args []string)
 // startProcess starts the server and its watchdog, each in its own process
 // group: an interrupt at the terminal ends the test process, whose end the
 // watchdog sees.
-func startProcess(binary, dir string, port int, args []string) (*process, error) {
+func startProcess(binary, dir string, port int, args, env []string) (*process, error) {
 	own := []string{"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir, "--logfile", logFile(dir)}
 	if _, err := os.Stat(sentinelFile(dir)); err == nil {
 		own = append([]string{sentinelFile(dir), "--sentinel"}, own...)
 	}
 	cmd := exec.Command(binary, append(own, args...)...)
+	cmd.Env = append(os.Environ(), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", binary, err)

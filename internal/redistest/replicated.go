@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -33,7 +34,7 @@ func (s *set) startReplicated(binary string, options Options) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
-	if err := replica.client.SlaveOf(ctx, "127.0.0.1", strconv.Itoa(primary.port)).Err(); err != nil {
+	if err := replica.client.ReplicaOf(ctx, "127.0.0.1", strconv.Itoa(primary.port)).Err(); err != nil {
 		return err
 	}
 	if err := settle(func(ctx context.Context) error { return inSync(ctx, replica) }); err != nil {
@@ -83,7 +84,7 @@ func (s *set) sentinelsAgree(ctx context.Context) error {
 	}
 	for _, n := range s.sentinels {
 		if err := finds(ctx, n, primary); err != nil {
-			return fmt.Errorf("Sentinel %s: %w", n.addr(), err)
+			return fmt.Errorf("by the Sentinel %s: %w", n.addr(), err)
 		}
 	}
 	for _, n := range s.nodes {
@@ -106,7 +107,7 @@ func (s *set) named(ctx context.Context) (*node, error) {
 			primary = s.onPort(said[1])
 		}
 		if primary != s.onPort(said[1]) {
-			return nil, fmt.Errorf("Sentinels name several primaries")
+			return nil, errors.New("several primaries are named")
 		}
 	}
 	info, err := primary.client.Info(ctx, "replication").Result()
@@ -224,7 +225,7 @@ func (r *ReplicatedServers) AwaitFailover(old *Server) {
 	r.await("wait for the failover", func(ctx context.Context) error {
 		primary, err := r.set.named(ctx)
 		if err == nil && primary == old.node {
-			err = fmt.Errorf("the old primary is still named")
+			err = errors.New("the old primary is still named")
 		}
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -77,7 +78,7 @@ func newDir() (string, error) {
 
 // all are the servers, with the Sentinels first: what they see must not become a failover when all are ended.
 func (s *set) all() []*node {
-	return append(s.sentinels[:len(s.sentinels):len(s.sentinels)], s.nodes...)
+	return append(slices.Clip(s.sentinels), s.nodes...)
 }
 
 // stop ends the servers and removes what they left.

@@ -131,10 +131,10 @@ func TestPauseOfAll(t *testing.T) {
 			s.Pause()
 			for _, n := range s.set.all() {
 				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-				defer cancel()
 				if err := n.client.Ping(ctx).Err(); err == nil {
 					t.Errorf("%s answers", n.addr())
 				}
+				cancel()
 			}
 			s.Resume()
 			s.EachMaster(func(ctx context.Context, node *redis.Client) error { return node.Ping(ctx).Err() })

@@ -87,7 +87,7 @@ func (c *chaos) boot() *node {
 	d.Options.Slots, d.Options.Lease = 3, 6*time.Second
 	d.Options.Budgets = execution.Budgets{LostLeases: 4, Retries: 2, Claims: 20}
 	p := c.params(d)
-	p.Store = &observer{Store: n.store, chaos: c, ops: map[string]*storetest.Op{}}
+	p.Store = &admissions{storetest.Observe(n.store, c.checker), c}
 	p.Settings.ShutdownGrace = 2 * time.Second
 	p.Settings.ReleaseOnClose = c.rand.IntN(2) == 0
 	n.rt = c.make(p)
@@ -231,107 +231,18 @@ func (c *chaos) verify() {
 	}
 }
 
-// observer tells the checker what the store acknowledged to a process.
-type observer struct {
+// admissions notes what was admitted.
+type admissions struct {
 	store.Store
 	chaos *chaos
-
-	mu  sync.Mutex // guards the following
-	ops map[string]*storetest.Op
 }
 
-func (o *observer) Submit(ctx context.Context, s store.Submission) (store.Submitted, error) {
-	out, err := o.Store.Submit(ctx, s)
-	switch {
-	case err == nil:
-		o.chaos.checker.Submitted(s.Key, out.Record.Control.ID)
-		o.chaos.mu.Lock()
-		o.chaos.known[out.Record.Control.ID] = true
-		o.chaos.mu.Unlock()
-	case execution.Is(err, execution.CodeKeyReused):
-		o.chaos.checker.KeyRefused(s.Key)
-	}
-	return out, err
-}
-
-func (o *observer) Poll(ctx context.Context, r store.PollRequest) (store.Polled, error) {
-	out, err := o.Store.Poll(ctx, r)
-	for _, c := range out.Claimed {
-		o.chaos.checker.Claimed(c)
-	}
-	return out, err
-}
-
-func (o *observer) Transition(ctx context.Context, c execution.Control, cmd execution.Command) (execution.Control, error) {
-	owned, checkpoint := parts(cmd)
-	o.mu.Lock()
-	op := o.ops[owned.Operation]
-	if op == nil {
-		op = o.chaos.checker.Begin(c.ID, owned.Fence, checkpoint)
-		o.ops[owned.Operation] = op
-	}
-	o.mu.Unlock()
-	after, err := o.Store.Transition(ctx, c, cmd)
+func (a *admissions) Submit(ctx context.Context, s store.Submission) (store.Submitted, error) {
+	out, err := a.Store.Submit(ctx, s)
 	if err == nil {
-		op.Committed(after, checkpoint)
-	}
-	return after, err
-}
-
-func parts(cmd execution.Command) (execution.Owned, []byte) {
-	switch cmd := cmd.(type) {
-	case execution.Checkpoint:
-		return cmd.Owned, cmd.Data
-	case execution.Suspend:
-		return cmd.Owned, cmd.Checkpoint
-	case execution.Report:
-		return cmd.Owned, nil
-	case execution.Retry:
-		return cmd.Owned, nil
-	case execution.Complete:
-		return cmd.Owned, nil
-	case execution.Fail:
-		return cmd.Owned, nil
-	case execution.Release:
-		return cmd.Owned, nil
-	}
-	panic("not an owned command: " + execution.Name(cmd))
-}
-
-func (o *observer) Beat(ctx context.Context, beats []store.Beat) ([]store.Beaten, error) {
-	ops := make([]*storetest.Op, len(beats))
-	for i, b := range beats {
-		ops[i] = o.chaos.checker.Begin(b.ID, b.Fence, nil)
-	}
-	out, err := o.Store.Beat(ctx, beats)
-	for i, reply := range out {
-		if reply.Err == nil {
-			ops[i].Beaten()
-		}
-	}
-	return out, err
-}
-
-func (o *observer) Resume(ctx context.Context, r store.ResumeRequest) (store.Resumed, error) {
-	out, err := o.Store.Resume(ctx, r)
-	if err == nil {
-		o.chaos.checker.Resumed(r, out)
-	}
-	return out, err
-}
-
-func (o *observer) Cancel(ctx context.Context, id string, scope store.Scope, reason string) (store.Record, error) {
-	r, err := o.Store.Cancel(ctx, id, scope, reason)
-	if err == nil {
-		o.chaos.checker.Canceled(r)
-	}
-	return r, err
-}
-
-func (o *observer) Read(ctx context.Context, r store.ReadRequest) (store.Record, error) {
-	out, err := o.Store.Read(ctx, r)
-	if err == nil {
-		o.chaos.checker.Observed(out)
+		a.chaos.mu.Lock()
+		defer a.chaos.mu.Unlock()
+		a.chaos.known[out.Record.Control.ID] = true
 	}
 	return out, err
 }

@@ -2,7 +2,8 @@ package runtime
 
 import (
 	"context"
-	"crypto/rand"
+	crand "crypto/rand"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -22,13 +23,16 @@ type claimer struct {
 	metrics  Metrics
 	settings Settings
 	worker   string
+	lease    time.Duration         // the shortest one here
 	base     context.Context       // bounds exchanges; outlives the loop
 	start    func(claim)           // begins a session
 	overdue  func(bool, time.Time) // tells the maintainer what a poll saw, and when
 
 	doubt  *poll         // a poll whose outcome is not known
+	number int64         // of the last poll
 	polled time.Time     // when the last one was answered
 	due    time.Duration // from then until the next delayed execution falls due; 0: none is known
+	lapse  time.Duration // from then until a lease runs out that should have been renewed by now; 0: none is known
 
 	turned atomic.Pointer[time.Time] // when the loop last came round
 }
@@ -44,7 +48,8 @@ type poll struct {
 // claim is one execution that a poll brought.
 type claim struct {
 	store.Claimed
-	sent time.Time // before the poll was first sent
+	sent     time.Time // before the poll was first sent
+	solitary bool      // nothing else is to run here meanwhile
 }
 
 // Run claims until ctx ends, and settles a poll that is in doubt then.
@@ -75,6 +80,8 @@ func (c *claimer) stuck() bool {
 const (
 	stuckPolls   = 3
 	stuckAtLeast = time.Minute
+
+	takeoverSpread = 50 * time.Millisecond // within which processes look for a lease that has just run out
 )
 
 // step is one exchange: a new poll, or the one that is in doubt again.
@@ -83,16 +90,16 @@ func (c *claimer) step() error {
 	if p == nil || time.Now().After(p.until) {
 		p = c.newPoll()
 	}
+	p.request.Doubt = c.doubt != nil
 	ctx, cancel := context.WithTimeout(c.base, p.timeout)
 	defer cancel()
 	polled, err := c.store.Poll(ctx, p.request)
 	if err != nil {
-		c.registry.answered(p.request.Revisions, nil, true)
+		c.registry.unanswered(p.request)
 		c.doubt = nil
 		if execution.Is(err, execution.CodeUnavailable) {
 			c.doubt = p
 		}
-		c.metrics.SetStoreErrorStreak(int(c.loop.streak.Load()) + 1)
 		return err
 	}
 	c.doubt = nil
@@ -102,9 +109,10 @@ func (c *claimer) step() error {
 
 func (c *claimer) newPoll() *poll {
 	now := time.Now()
-	p := &poll{sent: now, timeout: c.settings.ExchangeTimeout, until: now}
-	p.request = store.PollRequest{Worker: c.worker, Token: rand.Text(), MaxBytes: c.settings.PollBytes,
-		Revisions: c.registry.wants()}
+	c.number++
+	p := &poll{sent: now, timeout: c.settings.ExchangeTimeout, until: now, request: c.registry.ask()}
+	p.request.Worker, p.request.Token, p.request.MaxBytes = c.worker, crand.Text(), c.settings.PollBytes
+	p.request.Number = c.number
 	for _, place := range c.registry.loads() {
 		p.timeout = min(p.timeout, place.exchange)
 		if end := now.Add(place.window()); end.After(p.until) {
@@ -116,62 +124,80 @@ func (c *claimer) newPoll() *poll {
 
 func (c *claimer) take(p *poll, polled store.Polled) {
 	c.clock.learn(polled.Now)
-	c.polled = time.Now()
-	c.due = 0
-	if polled.NextDue > polled.Now.Millis() {
-		// A millisecond more, since the store's time stands somewhere within the one that it names.
-		c.due = c.clock.until(polled.NextDue) + time.Millisecond
+	if c.registry.answered(p.request, polled) {
+		c.loop.log.Info("nothing is claimed until all that runs here has ended, for the sake of work that must run alone",
+			"remedy", "more processes, or a higher budget of lost leases")
 	}
-	c.registry.answered(p.request.Revisions, polled.Claimed, polled.More)
 	c.count(p, polled)
 	for _, claimed := range polled.Claimed {
-		c.start(claim{claimed, p.sent})
+		c.start(claim{claimed, p.sent, p.request.Solitary})
+	}
+	if !p.request.Solitary {
+		c.lookAhead(polled)
+	}
+}
+
+// lookAhead takes in what a poll says of the time to come.
+func (c *claimer) lookAhead(polled store.Polled) {
+	c.polled, c.due, c.lapse = time.Now(), 0, 0
+	// A millisecond more, since the store's time stands somewhere within the one that it names.
+	if polled.NextDue > polled.Now.Millis() {
+		c.due = c.clock.until(polled.NextDue) + time.Millisecond
+	}
+	// A lease is renewed every third of it, so one in its last half most likely will not be. Every process that polls knows of
+	// it: they look one after the other, and the first one has all the work.
+	if left := c.clock.until(polled.LeaseEnd); polled.LeaseEnd > 0 && left < c.lease/2 {
+		c.lapse = left + time.Millisecond + rand.N(takeoverSpread)
 	}
 	c.overdue(polled.Overdue, c.polled)
 }
 
 func (c *claimer) count(p *poll, polled store.Polled) {
-	c.metrics.SetStoreErrorStreak(0)
 	if polled.Malformed > 0 {
 		c.loop.log.Error("controls that can't be read left the index", "count", polled.Malformed)
 	}
-	for _, w := range p.request.Revisions {
-		if w.Count > 0 {
-			c.metrics.Claimed(len(polled.Claimed))
-			return
-		}
+	if wanted(p.request) {
+		c.metrics.Claimed(len(polled.Claimed))
 	}
 }
 
 // wait returns when it is time for the next poll.
 func (c *claimer) wait(ctx context.Context) {
 	every := min(c.settings.PollInterval, c.settings.MaintenanceInterval)
-	interval := time.NewTimer(time.Until(c.polled.Add(every)))
+	interval, due, lapse := c.timer(every), c.timer(c.due), c.timer(c.lapse)
 	defer interval.Stop()
-	var due <-chan time.Time
-	if c.due > 0 {
-		timer := time.NewTimer(time.Until(c.polled.Add(c.due)))
-		defer timer.Stop()
-		due = timer.C
-	}
+	defer due.Stop()
+	defer lapse.Stop()
 	for !c.registry.hungry() {
 		select {
 		case <-ctx.Done():
 			return
 		case <-interval.C:
 			return
-		case <-due:
-			due, c.due = nil, 0
+		case <-due.C:
+			c.due = 0
 			c.registry.ring(store.Revision{})
+		case <-lapse.C:
+			c.lapse = 0
+			c.overdue(true, time.Now())
 		case <-c.registry.wake:
 		}
 	}
 }
 
+// timer fires so long after the last poll was answered; never where d is 0.
+func (c *claimer) timer(d time.Duration) *time.Timer {
+	t := time.NewTimer(time.Until(c.polled.Add(d)))
+	if d == 0 {
+		t.Stop()
+	}
+	return t
+}
+
 // settle finds out what a poll in doubt has claimed, so that it is handed back instead of lost. It gives up after the grace.
 func (c *claimer) settle() {
 	end := time.Now().Add(c.settings.ShutdownGrace)
-	for failures := 1; c.doubt != nil && c.doubt.wanted(); failures++ {
+	for failures := 1; c.doubt != nil && wanted(c.doubt.request); failures++ {
 		if now := time.Now(); now.After(end) || now.After(c.doubt.until) || c.step() == nil {
 			return
 		}
@@ -179,13 +205,4 @@ func (c *claimer) settle() {
 			return
 		}
 	}
-}
-
-func (p *poll) wanted() bool {
-	for _, w := range p.request.Revisions {
-		if w.Count > 0 {
-			return true
-		}
-	}
-	return false
 }

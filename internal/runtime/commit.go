@@ -46,13 +46,13 @@ func (s *session) send(cmd execution.Command) (execution.Control, error) {
 		}
 		after, err := s.Store.Transition(ctx, s.control, cmd)
 		cancel()
-		switch execution.CodeOf(err) {
-		case "":
+		switch {
+		case err == nil:
 			return after, nil
-		case execution.CodeLeaseLost:
+		case execution.Is(err, execution.CodeLeaseLost):
 			s.lose("the store refused " + execution.Name(cmd))
 			return execution.Control{}, s.undecided(cmd, try-1)
-		case execution.CodeUnavailable:
+		case execution.Unknown(err):
 			s.log.Debug("a commit was not confirmed", "command", execution.Name(cmd), "try", try, "error", err)
 			s.pause(try)
 		default:

@@ -23,9 +23,15 @@
 // before that renewal was sent. When it closes, the handler's context ends with [handler.ErrLeaseLost] and nothing that the
 // handler still does reaches the store (invariant 3).
 //
+// # Work on its last chance
+//
+// What lost a lease and would fail with the next one runs alone in its process, so that it never fails for its neighbours; see
+// solitary.go for the rules.
+//
 // # Unknown outcomes
 //
-// An exchange that fails with CodeUnavailable may have been applied. Every operation that matters is then repeated as the
+// An exchange that fails with CodeUnavailable may have been applied, and one that fails with CodeUnconfirmed was, and may not
+// last. Every operation that matters is then repeated as the
 // same one, until it is settled or the lease window has closed: a transition with its operation token, a poll with its claim
 // token, a chunk batch with its number, a submission with its id (invariant 11).
 //

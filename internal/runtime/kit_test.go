@@ -212,9 +212,10 @@ func (s oneOf) Validate(value []byte) []execution.Violation {
 type fault int
 
 const (
-	lostRequest fault = iota + 1 // not applied, outcome unknown
-	lostReply                    // applied, outcome unknown
-	hung                         // not applied, no answer until the context ends
+	lostRequest    fault = iota + 1 // not applied, outcome unknown
+	lostReply                       // applied, outcome unknown
+	unacknowledged                  // applied, and may not last
+	hung                            // not applied, no answer until the context ends
 	refusedCorrupt
 	refusedForNow // not applied, for certain
 	panics
@@ -313,6 +314,9 @@ func through[T any](ctx context.Context, f *faulty, op string, do func() (T, err
 	case lostReply:
 		_, _ = do()
 		return zero, unknown(errors.New("reply lost"))
+	case unacknowledged:
+		_, _ = do()
+		return zero, execution.Errorf(execution.CodeUnconfirmed, "0 of 1 acknowledged it")
 	case hung:
 		<-ctx.Done()
 		return zero, unknown(ctx.Err())

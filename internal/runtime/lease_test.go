@@ -70,7 +70,7 @@ func TestWindowFromSend(t *testing.T) {
 		claimed := k.claimElsewhere(30 * time.Second)
 		k.pass(9 * time.Second) // the reply is on its way
 		k.store.every(hung)
-		rt.begin(claim{claimed, sent})
+		rt.begin(claim{Claimed: claimed, sent: sent})
 		<-cause
 		if d := time.Since(sent); d != 28500*time.Millisecond {
 			k.Fatalf("the lease was given up %s after the claim was sent, want 28.5s", d)
@@ -94,7 +94,7 @@ func TestLateClaimIsRenewedAtOnce(t *testing.T) {
 		sent := time.Now()
 		claimed := k.claimElsewhere(30 * time.Second)
 		k.pass(12 * time.Second)
-		rt.begin(claim{claimed, sent})
+		rt.begin(claim{Claimed: claimed, sent: sent})
 		synctest.Wait()
 		if until := k.is(id, execution.Running).LeaseUntil; until < time.Now().Add(30*time.Second).UnixMilli() {
 			k.Fatal("the lease was not renewed")

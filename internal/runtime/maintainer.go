@@ -83,22 +83,22 @@ func (m *maintainer) due(now time.Time) time.Duration {
 	return max(next.Sub(now), 0)
 }
 
-// step is one pass: exchanges as long as there is more to do, up to a bound.
+// step is one pass: exchanges as long as there is more to do and they get on with it, so that what is overdue waits for no
+// interval, however much is overdue before it.
 func (m *maintainer) step(ctx context.Context) error {
-	for range maintenanceRounds {
+	for {
 		done, err := m.round(ctx)
 		if err != nil {
 			return err
 		}
 		m.loop.succeeded()
 		m.report(done)
-		if !done.More {
+		moved := done.Requeued + done.Failed + done.Canceled + done.Defaulted + done.Removed
+		if !done.More || moved == 0 {
 			m.settled()
 			return nil
 		}
 	}
-	m.settled()
-	return nil
 }
 
 func (m *maintainer) round(ctx context.Context) (store.Maintained, error) {

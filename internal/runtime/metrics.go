@@ -23,7 +23,7 @@ type Metrics interface {
 	ChunksFlushed(outcome string, n int)
 	// LoopRestarted counts a restart of one of the runtime's loops after it failed.
 	LoopRestarted(loop string)
-	// SetSlots, SetDraining and SetStoreErrorStreak show the present state.
+	// SetSlots, SetDraining and SetStoreErrorStreak show the present state; the streak is that of the loop with the longest.
 	SetSlots(n int)
 	SetDraining(draining bool)
 	SetStoreErrorStreak(n int)

@@ -16,8 +16,9 @@ import (
 
 // tally counts what the runtime reports, by what it says.
 type tally struct {
-	mu   sync.Mutex // guards the following
-	seen map[string]int
+	mu     sync.Mutex // guards the following
+	seen   map[string]int
+	streak int
 }
 
 func (m *tally) addf(n int, format string, args ...any) {
@@ -37,7 +38,12 @@ func (m *tally) ChunksFlushed(outcome string, n int)    { m.addf(n, "chunks %s",
 func (m *tally) LoopRestarted(loop string)              { m.addf(1, "restarted %s", loop) }
 func (m *tally) SetSlots(n int)                         { m.addf(n, "slots") }
 func (m *tally) SetDraining(bool)                       { m.addf(1, "draining") }
-func (m *tally) SetStoreErrorStreak(int)                {}
+
+func (m *tally) SetStoreErrorStreak(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.streak = n
+}
 
 func (m *tally) Claimed(n int) {
 	if n > 0 {

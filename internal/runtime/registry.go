@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/windrow-run/windrow/internal/handler"
@@ -20,6 +21,11 @@ type registry struct {
 	draining bool // what runs is handed over at its next checkpoint
 	intake   bool // polls may still bring claims
 	changed  chan struct{}
+
+	// See solitary.go.
+	held  bool     // work on its last chance waits
+	yield yield    // how the process becomes empty for it
+	alone *session // it runs here, and nothing else is asked for until it has ended
 }
 
 // place is a deployment's share of the process.
@@ -45,9 +51,13 @@ func (s signal) raise() {
 
 func newRegistry(deployments []*deployment) *registry {
 	r := &registry{wake: newSignal(), sessions: map[*session]struct{}{}, changed: make(chan struct{})}
-	for _, d := range deployments {
+	for i, d := range deployments {
+		if i == 0 || d.lease < r.yield.first {
+			r.yield.first = d.lease
+		}
 		r.places = append(r.places, &place{deployment: d, more: true})
 	}
+	r.yield.done()
 	return r
 }
 
@@ -77,13 +87,13 @@ func (r *registry) ring(rev store.Revision) {
 	for _, p := range r.places {
 		if rev == (store.Revision{}) || rev == p.revision() {
 			p.more = true
-			r.wakeLocked(p)
 		}
 	}
+	r.wakeLocked()
 }
 
-func (r *registry) wakeLocked(p *place) {
-	if p.more && p.free() > 0 && !r.quiesced {
+func (r *registry) wakeLocked() {
+	if r.hungryLocked() {
 		r.wake.raise()
 	}
 }
@@ -92,42 +102,69 @@ func (r *registry) wakeLocked(p *place) {
 func (r *registry) hungry() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, p := range r.places {
-		if p.more && p.free() > 0 {
-			return !r.quiesced
-		}
-	}
-	return false
+	return r.hungryLocked()
 }
 
-// wants is what the process can take now. A ring that arrives after this is not forgotten: it sets more again.
-func (r *registry) wants() []store.Want {
+func (r *registry) hungryLocked() bool {
+	switch {
+	case r.quiesced || r.alone != nil:
+		return false
+	case r.lonelyLocked():
+		return true
+	case r.yield.active:
+		return false
+	}
+	return slices.ContainsFunc(r.places, func(p *place) bool { return p.more && p.free() > 0 })
+}
+
+// ask is the next request for work, as far as it depends on what runs. A ring that arrives after this is not forgotten: it
+// sets more again.
+func (r *registry) ask() store.PollRequest {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := make([]store.Want, len(r.places))
+	out := store.PollRequest{Revisions: make([]store.Want, len(r.places)), Solitary: !r.quiesced && r.lonelyLocked(),
+		Yields: r.yieldsLocked()}
 	for i, p := range r.places {
-		out[i] = store.Want{Revision: p.revision(), Lease: p.lease}
-		if !r.quiesced {
-			out[i].Count = p.free()
-		}
-		if out[i].Count > 0 {
-			p.more = false
+		w := &out.Revisions[i]
+		*w = store.Want{Revision: p.revision(), Lease: p.lease}
+		switch {
+		case r.quiesced || r.yield.active && !out.Solitary || r.alone != nil:
+		case out.Solitary:
+			w.Count = 1
+		default:
+			w.Count = p.free()
+			p.more = p.more && w.Count == 0
 		}
 	}
 	return out
 }
 
-// answered takes in what a poll brought: where it brought all that was wanted, there may be more. So too after a poll that
-// failed, with a nil claimed and more set.
-func (r *registry) answered(wants []store.Want, claimed []store.Claimed, more bool) {
+// answered takes in what a poll brought: where it brought all that was wanted, there may be more. It reports whether from now
+// on the process yields to work on its last chance.
+func (r *registry) answered(asked store.PollRequest, polled store.Polled) (yields bool) {
 	got := map[store.Revision]int{}
-	for _, c := range claimed {
+	for _, c := range polled.Claimed {
 		got[store.Revision{Deployment: c.Control.Deployment, Revision: c.Control.Revision}]++
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, w := range wants {
-		if w.Count > 0 && (more || got[w.Revision] >= w.Count) {
+	yields = r.toldLocked(asked, polled)
+	if !asked.Solitary {
+		r.moreLocked(asked, func(w store.Want) bool { return polled.More || got[w.Revision] >= w.Count })
+	}
+	return yields
+}
+
+// unanswered takes in that a poll failed: there may be more of all that it asked for.
+func (r *registry) unanswered(asked store.PollRequest) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.moreLocked(asked, func(store.Want) bool { return true })
+}
+
+func (r *registry) moreLocked(asked store.PollRequest, more func(store.Want) bool) {
+	for _, w := range asked.Revisions {
+		if w.Count > 0 && more(w) {
 			r.placeOf(w.Revision).more = true
 		}
 	}
@@ -138,6 +175,9 @@ func (r *registry) add(s *session) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sessions[s] = struct{}{}
+	if s.solitary {
+		r.alone = s
+	}
 	r.placeOf(s.d.revision()).active++
 	return !r.quiesced
 }
@@ -152,7 +192,10 @@ func (r *registry) remove(s *session) bool {
 	delete(r.sessions, s)
 	p := r.placeOf(s.d.revision())
 	p.active--
-	r.wakeLocked(p)
+	if r.alone == s {
+		r.togetherLocked()
+	}
+	r.wakeLocked()
 	r.changedLocked()
 	return true
 }

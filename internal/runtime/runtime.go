@@ -35,6 +35,7 @@ type Runtime struct {
 	claimer    *claimer
 	listener   *listener
 	beating    *loop // ends last
+	outages    *outages
 	waits      *waits
 	health     *health
 	intake     context.Context // until the runtime is quiesced
@@ -101,11 +102,12 @@ func (r *Runtime) wire(deployments []*deployment) {
 		shortest = min(shortest, d.lease)
 	}
 	r.Metrics.SetSlots(slots)
+	r.outages = newOutages(r.Logger, r.Metrics)
 	maintaining, claiming, listening := r.newLoop("maintainer"), r.newLoop("claimer"), r.newLoop("listener")
 	m := &maintainer{store: r.Store, registry: r.registry, loop: maintaining, metrics: r.Metrics, settings: r.Settings,
 		safety: max(r.Settings.MaintenanceInterval, shortest), wake: newSignal()}
 	r.claimer = &claimer{store: r.Store, registry: r.registry, clock: r.clock, loop: claiming, metrics: r.Metrics,
-		settings: r.Settings, worker: r.Worker, base: r.base, start: r.begin, overdue: m.tell}
+		settings: r.Settings, worker: r.Worker, lease: shortest, base: r.base, start: r.begin, overdue: m.tell}
 	r.listener = &listener{store: r.Store, registry: r.registry, loop: listening}
 	maintaining.run, claiming.run, listening.run = m.Run, r.claimer.Run, r.listener.Run
 	r.beating = r.newLoop("beater")
@@ -117,7 +119,8 @@ func (r *Runtime) wire(deployments []*deployment) {
 }
 
 func (r *Runtime) newLoop(name string) *loop {
-	return &loop{name: name, log: r.Logger, metrics: r.Metrics, backoff: backoff{r.Settings.BackoffMin, r.Settings.BackoffMax}}
+	return &loop{name: name, log: r.Logger, metrics: r.Metrics, outages: r.outages,
+		backoff: backoff{r.Settings.BackoffMin, r.Settings.BackoffMax}}
 }
 
 // begin starts a session for what a poll has claimed.
@@ -131,6 +134,9 @@ func (r *Runtime) begin(c claim) {
 	}
 	s := newSession(&r.deps, place.deployment, c)
 	start := r.registry.add(s)
+	if c.solitary {
+		s.log.Info("nothing else is claimed until this attempt has ended: the next lost lease would fail it")
+	}
 	go s.run(start)
 }
 

@@ -95,15 +95,18 @@ func (r *Runtime) submitted(d *deployment, out store.Submitted, err error) {
 	r.wakeFor(out.Record.Control)
 }
 
-// twice asks for a change, and once more where the store did not answer: asking again must change nothing where it was carried
-// out. An error of CodeUnavailable says that it was not, for certain; one of CodeUnconfirmed that it may have been.
+// twice asks for a change, and once more where the store did not answer or did not confirm it: asking again must change nothing
+// where it was carried out. An error of CodeUnavailable says that it was not, for certain; one of CodeUnconfirmed that it may have
+// been, or may yet be: the first may arrive later than the second, which was refused for want of room.
 func twice[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	out, err := ask()
-	if !execution.Is(err, execution.CodeUnavailable) || ctx.Err() != nil {
+	if !execution.Unknown(err) || ctx.Err() != nil {
 		return out, unconfirmed(err)
 	}
 	first := unconfirmed(err)
-	if out, err = ask(); execution.Is(err, execution.CodeUnavailable) && execution.Is(first, execution.CodeUnconfirmed) {
+	out, err = ask()
+	passing := execution.Unknown(err) || execution.Is(err, execution.CodeCapacity)
+	if passing && execution.Is(first, execution.CodeUnconfirmed) {
 		return out, first
 	}
 	return out, unconfirmed(err)

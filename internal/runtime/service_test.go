@@ -288,9 +288,10 @@ func TestTwice(t *testing.T) {
 		"at once":             {[]error{nil}, ""},
 		"refused":             {[]error{refused}, execution.CodeCapacity},
 		"the second time":     {[]error{sent, nil}, ""},
-		"refused then":        {[]error{sent, refused}, execution.CodeCapacity},
+		"refused then":        {[]error{sent, refused}, execution.CodeUnconfirmed}, // the first may yet arrive
 		"no reply twice":      {[]error{sent, sent}, execution.CodeUnconfirmed},
 		"then not sent":       {[]error{sent, unsent}, execution.CodeUnconfirmed},
+		"not sent, refused":   {[]error{unsent, refused}, execution.CodeCapacity},
 		"not sent, no reply":  {[]error{unsent, sent}, execution.CodeUnconfirmed},
 		"not sent twice":      {[]error{unsent, unsent}, execution.CodeUnavailable},
 		"not sent, then done": {[]error{unsent, nil}, ""},

@@ -23,9 +23,12 @@ type session struct {
 	claimed store.Claimed
 	owner   execution.Ownership
 	log     *slog.Logger
-	ctx     context.Context // the handler's
-	stop    context.CancelCauseFunc
-	gone    chan struct{} // closed when nothing may be committed any more
+
+	solitary bool // nothing else runs here meanwhile
+
+	ctx  context.Context // the handler's
+	stop context.CancelCauseFunc
+	gone chan struct{} // closed when nothing may be committed any more
 
 	turn    chan struct{}     // serializes transitions; guards control
 	control execution.Control // as last confirmed
@@ -62,7 +65,7 @@ func newSession(shared *deps, d *deployment, c claim) *session {
 	control := c.Control
 	ctx, stop := context.WithCancelCause(shared.base)
 	s := &session{
-		deps: shared, d: d, claimed: c.Claimed, control: control, ctx: ctx, stop: stop,
+		deps: shared, d: d, claimed: c.Claimed, solitary: c.solitary, control: control, ctx: ctx, stop: stop,
 		owner: execution.Ownership{Worker: control.Worker, Token: control.Token, Fence: control.Fence, Margin: d.margin},
 		log: shared.Logger.With("execution", control.ID, "deployment", d.Name, "revision", d.Revision,
 			"attempt", control.Attempt, "fence", control.Fence),
@@ -174,6 +177,7 @@ func (s *session) lose(reason string) {
 		return
 	}
 	s.stop(handler.ErrLeaseLost)
+	s.registry.lost(s)
 	s.Metrics.LeaseLost(s.d.Name)
 	s.log.Warn("the lease was lost", "reason", reason)
 }

@@ -38,12 +38,11 @@ type Settings struct {
 }
 
 const (
-	maxCommitMargin   = 1500 * time.Millisecond
-	leaseMargins      = 3                      // a lease holds at least this many commit margins
-	checkFreshness    = 500 * time.Millisecond // how old a confirmed state may be to answer a check
-	maxPendingEvents  = 100                    // progress events that wait for a commit; one more forces it
-	maintenanceBatch  = 100                    // executions in one exchange
-	maintenanceRounds = 10                     // exchanges in one pass
+	maxCommitMargin  = 1500 * time.Millisecond
+	leaseMargins     = 3                      // a lease holds at least this many commit margins
+	checkFreshness   = 500 * time.Millisecond // how old a confirmed state may be to answer a check
+	maxPendingEvents = 100                    // progress events that wait for a commit; one more forces it
+	maintenanceBatch = 100                    // executions in one exchange
 )
 
 // WithDefaults returns a copy with every zero field at its default. Commit margin and heartbeat stay zero, since their

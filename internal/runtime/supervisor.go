@@ -17,6 +17,7 @@ type loop struct {
 	name    string
 	log     *slog.Logger
 	metrics Metrics
+	outages *outages // of the store, over all loops
 	backoff backoff
 	run     func(ctx context.Context) error
 
@@ -27,6 +28,7 @@ type loop struct {
 
 // supervise runs the component until ctx ends. One that returns an error, or panics, is started again after a delay.
 func (l *loop) supervise(ctx context.Context) {
+	defer l.outages.rests(l.name)
 	for failures := 1; ; failures++ {
 		began := time.Now()
 		err := l.attempt(ctx)
@@ -59,21 +61,20 @@ func (l *loop) attempt(ctx context.Context) (err error) {
 
 // failed counts a failed exchange and returns the delay before the next one.
 func (l *loop) failed(err error) time.Duration {
-	streak := l.streak.Add(1)
-	level := slog.LevelWarn
-	if streak > 1 {
-		level = slog.LevelDebug // one line an outage
-	}
-	l.log.Log(context.Background(), level, "the store did not answer", "loop", l.name, "streak", streak, "error", err)
-	return l.backoff.delay(int(streak))
+	streak := int(l.streak.Add(1))
+	l.log.Debug("an exchange failed", "loop", l.name, "streak", streak, "error", err)
+	l.outages.failed(l.name, streak, err)
+	return l.backoff.delay(streak)
 }
 
 // rests ends a streak since the component wants nothing of the store any more: whether it answers is for others to tell.
-func (l *loop) rests() { l.streak.Store(0) }
+func (l *loop) rests() {
+	l.streak.Store(0)
+	l.outages.rests(l.name)
+}
 
 // succeeded ends a streak.
 func (l *loop) succeeded() {
-	if n := l.streak.Swap(0); n > 0 {
-		l.log.Info("the store answers again", "loop", l.name, "after", n)
-	}
+	l.streak.Store(0)
+	l.outages.succeeded(l.name)
 }

@@ -15,17 +15,31 @@ const (
 	reconnect   = time.Second      // after which viewers that were cut off come back, about
 )
 
-// front is the HTTP floor on top of the other parts.
-func front(p Parts) (http.Handler, error) {
+// front is the HTTP floor on top of the other parts. The operators' is nil where they have no address of their own.
+func front(p Parts, guard *guard) (clients, operators http.Handler, err error) {
 	version, _ := telemetry.Build()
-	kind := "memory"
+	kind, acknowledgement := "memory", ""
 	if p.Config.Redis != "" {
-		kind = "redis"
+		kind, acknowledgement = "redis", p.Config.Ack.String()
 	}
-	return httpapi.New(httpapi.Params{
+	params := httpapi.Params{
 		Runtime: p.Runtime, Hub: p.Hub, Logger: p.Logger, Metrics: p.Metrics, Scrape: p.Metrics.Handler(),
-		Contract: windrow.OpenAPI(), Version: version, StoreKind: kind,
+		Contract: windrow.OpenAPI(), Version: version, StoreKind: kind, Acknowledgement: acknowledgement,
 		BodyBytes: int64(p.Config.BodyBytes), HeaderBytes: int(p.Config.HeaderBytes), JSONDepth: p.Config.JSONDepth,
 		BodyTimeout: bodyTimeout, SendTimeout: sendTimeout, Reconnect: reconnect,
-	})
+		StreamTokens: guard.streamTokens, Conditions: guard.conditions, Origins: p.Config.CORSOrigins,
+		Limits: httpapi.Limits{Rate: p.Config.RateLimit, Burst: p.Config.RateBurst, Viewers: p.Config.MaxViewers},
+	}
+	if guard.bearer != nil {
+		params.Auth = guard.bearer
+	}
+	if p.Config.AdminAddr != "" {
+		params.Side = httpapi.OperatorsSide
+		if operators, err = httpapi.New(params); err != nil {
+			return nil, nil, err
+		}
+		params.Side = httpapi.ClientsSide
+	}
+	clients, err = httpapi.New(params)
+	return clients, operators, err
 }

@@ -44,11 +44,14 @@ type Parts struct {
 type App struct {
 	Parts
 	store     *gate
+	guard     *guard
 	handler   http.Handler
+	operators http.Handler // nil: operators have no address of their own
 	embedded  bool
 	opened    chan struct{} // closed once the store is there
 	listening chan struct{}
 	addr      net.Addr // once listening is closed
+	adminAddr net.Addr // the same; nil: none
 }
 
 // New assembles a server. It starts nothing and touches no network. An error says which part can't be made and why.
@@ -70,12 +73,17 @@ func New(p Params) (*App, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	parts := Parts{Config: p.Config, Runtime: r, Hub: hub, Metrics: p.Metrics, Logger: p.Logger}
-	handler, err := front(parts)
+	guard, err := newGuard(p)
+	if err != nil {
+		return nil, err
+	}
+	handler, operators, err := front(parts, guard)
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	p.Metrics.SetBacklog(backlogOf(r))
-	return &App{Parts: parts, store: entrance, handler: handler, embedded: p.Embedded, opened: make(chan struct{}), listening: make(chan struct{})}, nil
+	return &App{Parts: parts, store: entrance, guard: guard, handler: handler, operators: operators, embedded: p.Embedded,
+		opened: make(chan struct{}), listening: make(chan struct{})}, nil
 }
 
 // Handler answers the requests of the whole API. It may be called before Run, and then says that the store is not there.
@@ -86,39 +94,54 @@ func (a *App) Listening() <-chan struct{} { return a.listening }
 
 // URL is where the server listens. It must not be called before Listening is closed.
 func (a *App) URL() string {
-	tcp, ok := a.addr.(*net.TCPAddr)
-	if ok && tcp.IP.IsUnspecified() { // every interface; this one is the nearest
-		return fmt.Sprintf("http://127.0.0.1:%d", tcp.Port)
+	return a.urlOf(a.addr)
+}
+
+// AdminURL is where operators have an address of their own; empty: they have none. It must not be called before Listening is
+// closed.
+func (a *App) AdminURL() string {
+	if a.adminAddr == nil {
+		return ""
 	}
-	return "http://" + a.addr.String()
+	return a.urlOf(a.adminAddr)
+}
+
+func (a *App) urlOf(addr net.Addr) string {
+	scheme := "http://"
+	if a.guard.certificate != nil {
+		scheme = "https://"
+	}
+	tcp, ok := addr.(*net.TCPAddr)
+	if ok && tcp.IP.IsUnspecified() { // every interface; this one is the nearest
+		return fmt.Sprintf("%s127.0.0.1:%d", scheme, tcp.Port)
+	}
+	return scheme + addr.String()
 }
 
 // Run serves until ctx ends, or a part of the server fails, then shuts down in the order that the package comment gives. It
 // returns after everything has ended: nil after ctx has, else why it could not go on.
 func (a *App) Run(ctx context.Context) error {
-	listener, err := a.listen(ctx)
+	doors, err := a.listen(ctx)
 	if err != nil {
 		return errors.Join(err, a.store.Close())
 	}
-	unused := newUnused()
-	serving := a.httpServer()
-	serving.ConnState = unused.track
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var parts sync.WaitGroup
 	start := func(run func() error) { // no part ends before it is told to: one that does ends the server
 		parts.Go(func() { stop(errors.Join(errPartEnded, run())) })
 	}
-	if listener != nil {
-		start(func() error { return serving.Serve(listener) })
+	for _, d := range doors {
+		start(d.serve)
 	}
+	start(func() error { return a.guard.run(running) })
 	start(func() error { return a.Hub.Run(context.WithoutCancel(ctx)) })
 	start(func() error { return a.runRuntime(running) })
-	if listener != nil {
+	if len(doors) > 0 {
 		a.announce(running)
 	}
 	<-running.Done()
-	a.shutDown(serving, unused)
+	a.shutDown(doors)
 	parts.Wait()
 	err = a.store.Close()
 	if ctx.Err() == nil {
@@ -140,24 +163,14 @@ func (a *App) announce(ctx context.Context) {
 		return
 	}
 	close(a.listening)
-	a.Logger.Info("listening", "url", a.URL())
+	a.Logger.Info("listening", "url", a.URL(), "authentication", a.guard.bearer != nil)
+	if a.adminAddr != nil {
+		a.Logger.Info("listening for operators", "url", a.AdminURL())
+	}
 }
 
 // announceAfter is how long a store that does not answer keeps a server from saying that it listens.
 const announceAfter = time.Second
-
-// listen begins to listen; nil: the App is embedded.
-func (a *App) listen(ctx context.Context) (net.Listener, error) {
-	if a.embedded {
-		return nil, nil
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.Config.Addr)
-	if err != nil {
-		return nil, &config.Problem{Setting: "addr", Limit: err.Error(), Remedy: "name another address; port 0 takes any free one"}
-	}
-	a.addr = listener.Addr()
-	return listener, nil
-}
 
 var errPartEnded = errors.New("a part of the server ended by itself")
 
@@ -170,18 +183,8 @@ func (a *App) runRuntime(running context.Context) error {
 	return a.Runtime.Run(context.WithoutCancel(running))
 }
 
-func (a *App) httpServer() *http.Server {
-	return &http.Server{
-		Handler:           a.handler,
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    2 * int(a.Config.HeaderBytes), // above the limit that is answered with a problem document
-		ErrorLog:          slog.NewLogLogger(a.Logger.Handler(), slog.LevelDebug),
-	}
-}
-
 // shutDown carries out steps 1 to 4; Run does the last two.
-func (a *App) shutDown(serving *http.Server, unused *unused) {
+func (a *App) shutDown(doors []*door) {
 	ctx := context.Background() // that of Run has ended, and each step has a bound of its own
 	a.Logger.Info("shutting down")
 	a.Runtime.Quiesce()
@@ -189,10 +192,11 @@ func (a *App) shutDown(serving *http.Server, unused *unused) {
 		a.Logger.Warn("attempts are still running; a second signal leaves them to their leases", "error", err)
 	}
 	a.Hub.Close()
-	unused.close()
 	ctx, cancel := context.WithTimeout(ctx, a.Config.DrainTimeout)
 	defer cancel()
-	if err := serving.Shutdown(ctx); err != nil {
-		a.Logger.Warn("open requests were cut", "error", errors.Join(err, serving.Close()))
+	for _, d := range doors {
+		if err := d.shutDown(ctx); err != nil {
+			a.Logger.Warn("open requests were cut", "error", err)
+		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/windrow-run/windrow/internal/config"
 	"github.com/windrow-run/windrow/internal/store"
 	"github.com/windrow-run/windrow/internal/store/memory"
-	"github.com/windrow-run/windrow/internal/store/redis"
 	"github.com/windrow-run/windrow/internal/telemetry"
 )
 
@@ -18,10 +17,9 @@ func NewStore(c config.Config, log *slog.Logger, m *telemetry.Metrics) (store.St
 	if c.Redis == "" {
 		return memory.New(memory.Config{Limits: limits}), nil
 	}
-	s, err := redis.New(redis.Config{URL: c.Redis.Reveal(), Prefix: c.Prefix, Partitions: c.Partitions, Limits: limits,
-		AllowEviction: c.AllowEviction, Logger: log, Observe: observe(m), Condition: m.StoreCondition})
-	if err != nil { // all but the URL was valid before
-		return nil, &config.Problem{Setting: "redis", Limit: err.Error()}
+	s, err := newRedis(c, limits, log, m)
+	if err != nil {
+		return nil, err // not the store, which would be one that is nil
 	}
 	return s, nil
 }

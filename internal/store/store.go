@@ -9,7 +9,9 @@
 // Every error is, or wraps, an [execution.Error]. CodeUnavailable says that the operation may or may not have been
 // applied: a caller that needs to know repeats it with the same operation token, idempotency key, id, claim token or chunk
 // number, and a repeat of what was applied is answered as the first one would have been. Where the error says Unchanged, it
-// was not applied. Methods return the context's error, wrapped with CodeUnavailable, when ctx ends first. No method retries a
+// was not applied. CodeUnconfirmed says that it was applied and has not arrived everywhere that the store was told to wait for,
+// so that a failure may still take it away: a repeat waits again. Submit, FindKey, Transition, Resume and Cancel may say so.
+// Methods return the context's error, wrapped with CodeUnavailable, when ctx ends first. No method retries a
 // failed exchange by itself.
 package store
 
@@ -42,7 +44,8 @@ type Store interface {
 	// Poll claims due work for the revisions that want some, tells when the next piece falls due and whether maintenance
 	// has something to do, and records which revisions this process serves. A repeat with the same worker and token within the lease hands out the
 	// same batch, at no cost to a budget. It stops at about MaxBytes of payload but returns at least one. Malformed
-	// controls leave the index and never stall their neighbours.
+	// controls leave the index and never stall their neighbours. Work on its last chance is handed out to a solitary request
+	// only.
 	Poll(ctx context.Context, r PollRequest) (Polled, error)
 
 	// Transition carries out an owned command on the execution that control describes, as its owner holds it. Outcomes:
@@ -65,7 +68,8 @@ type Store interface {
 	Cancel(ctx context.Context, id string, scope Scope, reason string) (Record, error)
 
 	// Maintain does at most limit pieces of each kind of overdue work: leases that ran out, waits that expired, ended
-	// executions past their retention.
+	// executions past their retention. A store whose clock may be set back shortens leases that lie further ahead than any
+	// that was asked for.
 	Maintain(ctx context.Context, limit int) (Maintained, error)
 
 	// Read returns an execution. CodeNotFound; CodeCorrupt where what is stored can't be read.
@@ -143,6 +147,17 @@ type PollRequest struct {
 	Token     string // random, one a request; a repeat carries the same one; at most 32 bytes
 	Revisions []Want // every revision that this process serves, also those that want nothing now
 	MaxBytes  int64  // of payload in the reply; 0: no bound
+	// Solitary asks for one execution on its last chance, the one that has waited longest in some partition, and for nothing
+	// else: the process runs nothing, and claims nothing until that attempt has ended. The counts say which revisions.
+	Solitary bool
+	// Yields says that the process can become empty, so that it may be asked to (Polled.Drain).
+	Yields bool
+	// Number grows with each request of a worker, repeats excepted. A copy of a request that arrives after a later one that
+	// was remembered claims nothing, since nobody would hear of it.
+	Number int64
+	// Doubt says that the outcome of this request, or of the one before it, is not known: it is remembered for a lease also
+	// where it gives nothing, so that no copy still under way claims anything.
+	Doubt bool
 }
 
 // Want says how much work of a revision a process can take now.
@@ -152,7 +167,7 @@ type Want struct {
 	Lease time.Duration // of what is claimed
 }
 
-// Polled is the answer to a poll.
+// Polled is the answer to a poll. That to a solitary one tells of nothing but what it claimed.
 type Polled struct {
 	Claimed []Claimed
 	// NextDue is when the next delayed execution of the revisions falls due, by the store's clock; zero: none is known.
@@ -161,6 +176,13 @@ type Polled struct {
 	More bool
 	// Overdue says that Maintain has something to do.
 	Overdue bool
+	// LeaseEnd is when the lease that ends soonest runs out, by the store's clock; zero: nothing runs, or Overdue says it all.
+	LeaseEnd int64
+	// Held says that work of the revisions on its last chance waits, which only a solitary poll gets.
+	Held bool
+	// Drain says that it has waited for a lease, and that it is this worker's turn to become empty for it: no other one is told
+	// so for a lease. A turn is kept by polling on.
+	Drain bool
 	// Malformed counts controls that were dropped from the index because they can't be read.
 	Malformed int
 	Now       execution.Instant
@@ -179,7 +201,7 @@ type Claimed struct {
 type Beat struct {
 	ID string
 	execution.Ownership
-	Lease  time.Duration // renew to now plus this; 0: do not renew
+	Lease  time.Duration // renew to now plus this, at most what some poll has asked for; 0: do not renew
 	Chunks *execution.ChunkBatch
 	// Repeat says that the chunks may have been appended by an earlier try: they are compared with what is there.
 	Repeat bool
@@ -271,7 +293,7 @@ type Counts struct {
 type RevisionCount struct {
 	Revision
 	Nonterminal int64
-	Ready       int64 // due and queued
+	Ready       int64 // due and queued, on its last chance included
 	Delayed     int64 // queued, not yet due
 	OldestReady int64 // since when the oldest ready one waits; 0: none
 	ServedAt    int64 // when a process last said that it serves the revision; 0: not known to be served

@@ -2,7 +2,10 @@ package stream
 
 import (
 	"context"
+	"log/slog"
 	"time"
+
+	"github.com/windrow-run/windrow/internal/execution"
 )
 
 // failed notes that the store did not answer. Nothing is read for a while; then every topic proves its position before it
@@ -13,7 +16,11 @@ func (g *group) failed(err error) {
 	for _, t := range g.members {
 		t.stale.Store(true)
 	}
-	g.hub.p.Logger.Warn("event logs can't be read", "partition", g.partition, "failures", g.failures, "error", err)
+	level := slog.LevelWarn
+	if execution.Is(err, execution.CodeUnavailable) {
+		level = slog.LevelDebug // the runtime tells of an outage, once
+	}
+	g.hub.p.Logger.Log(context.Background(), level, "event logs can't be read", "partition", g.partition, "failures", g.failures, "error", err)
 }
 
 // isolate reads the halves of what can't be read together, and their halves, so that a log that can't be read stands alone. It

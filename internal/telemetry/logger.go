@@ -23,7 +23,7 @@ const timeLayout = "15:04:05.000"
 // NewLogger returns a logger that writes records of at least level to w in
 // one of the formats above. Any other format is an error.
 func NewLogger(w io.Writer, level slog.Leveler, format string) (*slog.Logger, error) {
-	terminal := isTerminal(w)
+	terminal := IsTerminal(w)
 	if format == FormatAuto {
 		format = FormatJSON
 		if terminal {
@@ -49,7 +49,8 @@ func withUnits(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-func isTerminal(w io.Writer) bool {
+// IsTerminal reports whether what is written there is seen by a person at once.
+func IsTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }

@@ -20,7 +20,7 @@ func newRuntimeMetrics() runtimeMetrics {
 		slots:        gauge("slots", "Worker slots of this process."),
 		active:       gauge("active_executions", "Executions that this process runs now."),
 		draining:     gauge("draining", "1 while this process takes no new work, else 0."),
-		storeErrors:  gauge("store_error_streak", "Failed exchanges with the store since the last one that succeeded."),
+		storeErrors:  gauge("store_error_streak", "Failed exchanges with the store in a row, of the loop that has most."),
 		loopRestarts: counterVec("loop_restarts_total", "Restarts of the runtime's own loops after a failure, by loop.", "loop"),
 	}
 }
@@ -61,8 +61,8 @@ func (m *Metrics) SetDraining(draining bool) {
 	}
 }
 
-// SetStoreErrorStreak sets the number of failed exchanges with the store since
-// the last good one.
+// SetStoreErrorStreak sets the number of failed exchanges with the store in a
+// row, of the loop that has most.
 func (m *Metrics) SetStoreErrorStreak(n int) {
 	if m != nil {
 		m.runtime.storeErrors.Set(float64(n))

@@ -20,12 +20,15 @@ const MaxErrors = 20
 const retryAfter = 1
 
 // Problem is a document that is going to be written, or has been. The zero value is not a problem; [New] makes one.
-type Problem struct{ contract.Problem }
+type Problem struct {
+	contract.Problem
+	retryAfter int // seconds; 0: as the status has it
+}
 
 // New returns the problem with a code, and a detail that says what is wrong with this request; no format is no detail.
 func New(code contract.ProblemCode, format string, args ...any) *Problem {
 	status, title := about(code)
-	return &Problem{contract.Problem{
+	return &Problem{Problem: contract.Problem{
 		Type:   "https://windrow.run/problems/" + string(code),
 		Title:  title,
 		Status: status,
@@ -37,6 +40,12 @@ func New(code contract.ProblemCode, format string, args ...any) *Problem {
 // WithLimit adds the limit that was hit.
 func (p *Problem) WithLimit(limit int64) *Problem {
 	p.Limit = limit
+	return p
+}
+
+// WithRetryAfter says after how many seconds another try makes sense.
+func (p *Problem) WithRetryAfter(seconds int) *Problem {
+	p.retryAfter = seconds
 	return p
 }
 
@@ -60,8 +69,8 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	header.Set("Content-Type", "application/problem+json")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	switch document.Status {
-	case http.StatusServiceUnavailable:
-		header.Set("Retry-After", strconv.Itoa(retryAfter))
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		header.Set("Retry-After", strconv.Itoa(max(p.retryAfter, retryAfter)))
 	case http.StatusUnsupportedMediaType:
 		header.Set("Accept-Post", "application/json")
 	}
@@ -80,6 +89,10 @@ func about(code contract.ProblemCode) (status int, title string) {
 		return http.StatusBadRequest, "The Idempotency-Key is not valid"
 	case contract.ProblemCodeInvalidCursor:
 		return http.StatusBadRequest, "The cursor is not valid"
+	case contract.ProblemCodeUnauthenticated:
+		return http.StatusUnauthorized, "The request must be authenticated"
+	case contract.ProblemCodeForbidden:
+		return http.StatusForbidden, "The token does not allow this"
 	case contract.ProblemCodeNotFound:
 		return http.StatusNotFound, "There is no such execution"
 	case contract.ProblemCodeUnknownDeployment:
@@ -102,10 +115,18 @@ func about(code contract.ProblemCode) (status int, title string) {
 		return http.StatusUnprocessableEntity, "The input does not fit its schema"
 	case contract.ProblemCodeKeyReused:
 		return http.StatusUnprocessableEntity, "The Idempotency-Key is bound to another request"
+	case contract.ProblemCodeRateLimited:
+		return http.StatusTooManyRequests, "Too many requests"
+	case contract.ProblemCodeTooManyViewers:
+		return http.StatusTooManyRequests, "Too many streams are followed"
 	case contract.ProblemCodeHeadersTooLarge:
 		return http.StatusRequestHeaderFieldsTooLarge, "The headers are too large"
 	case contract.ProblemCodeStoredStateInvalid:
 		return http.StatusInternalServerError, "What is stored can't be read"
+	case contract.ProblemCodeNotConfigured:
+		return http.StatusNotImplemented, "The server was not set up for this"
+	case contract.ProblemCodeAuthenticationUnavailable:
+		return http.StatusServiceUnavailable, "The token can't be checked now"
 	case contract.ProblemCodeCapacityReached:
 		return http.StatusServiceUnavailable, "The deployment has as much unfinished work as it may"
 	case contract.ProblemCodeDraining:

@@ -45,6 +45,9 @@ type ServerInterface interface {
 	// StreamExecution Follow an execution
 	// (GET /v1/executions/{id}/stream)
 	StreamExecution(w http.ResponseWriter, r *http.Request, id ExecutionID, params StreamExecutionParams)
+	// CreateStreamToken Let a browser follow an execution
+	// (POST /v1/executions/{id}/stream-token)
+	CreateStreamToken(w http.ResponseWriter, r *http.Request, id ExecutionID)
 }
 
 // Unimplemented server implementation that returns http.StatusNotImplemented for each endpoint.
@@ -108,6 +111,12 @@ func (_ Unimplemented) ResumeExecution(w http.ResponseWriter, r *http.Request, i
 // StreamExecution Follow an execution
 // (GET /v1/executions/{id}/stream)
 func (_ Unimplemented) StreamExecution(w http.ResponseWriter, r *http.Request, id ExecutionID, params StreamExecutionParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// CreateStreamToken Let a browser follow an execution
+// (POST /v1/executions/{id}/stream-token)
+func (_ Unimplemented) CreateStreamToken(w http.ResponseWriter, r *http.Request, id ExecutionID) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -373,6 +382,19 @@ func (siw *ServerInterfaceWrapper) StreamExecution(w http.ResponseWriter, r *htt
 		return
 	}
 
+	// ------------- Optional query parameter "token" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "token", r.URL.Query(), &params.Token, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "token"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "token", Err: err})
+		}
+		return
+	}
+
 	headers := r.Header
 
 	// ------------- Optional header parameter "Last-Event-ID" -------------
@@ -396,6 +418,32 @@ func (siw *ServerInterfaceWrapper) StreamExecution(w http.ResponseWriter, r *htt
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.StreamExecution(w, r, id, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateStreamToken operation middleware
+func (siw *ServerInterfaceWrapper) CreateStreamToken(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id ExecutionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateStreamToken(w, r, id)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -547,6 +595,9 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/executions/{id}/stream", wrapper.StreamExecution)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/executions/{id}/stream-token", wrapper.CreateStreamToken)
 	})
 
 	return r

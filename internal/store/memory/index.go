@@ -21,8 +21,16 @@ type index struct {
 type revision struct {
 	ready       *agenda // may be claimed, by the time since when
 	delayed     *agenda // queued, not yet moved to ready
+	solitary    *agenda // on its last chance, by the time since when
+	turn        turn    // who is to become empty for it
 	nonterminal int64
 	servedAt    int64
+}
+
+// turn is a worker's, for a while.
+type turn struct {
+	worker string
+	until  int64
 }
 
 func newIndex(l store.Limits) *index {
@@ -45,7 +53,7 @@ func revisionOf(c execution.Control) store.Revision {
 func (x *index) revision(name store.Revision) *revision {
 	r := x.revisions[name]
 	if r == nil {
-		r = &revision{ready: newAgenda(), delayed: newAgenda()}
+		r = &revision{ready: newAgenda(), delayed: newAgenda(), solitary: newAgenda()}
 		x.revisions[name] = r
 	}
 	return r
@@ -81,6 +89,7 @@ func (x *index) leave(c execution.Control) {
 		r := x.revision(revisionOf(c))
 		r.ready.drop(c.ID)
 		r.delayed.drop(c.ID)
+		r.solitary.drop(c.ID)
 	case c.Status == execution.Running:
 		x.leases.drop(c.ID)
 	case c.Status == execution.Waiting:
@@ -106,6 +115,9 @@ func (x *index) count(c execution.Control, n int64) {
 // enqueue enters a queued execution and reports whether a sleeping worker must hear of it: nothing was due before, and it
 // is due now or sooner than all that was known.
 func (r *revision) enqueue(c execution.Control, now int64) (ring bool) {
+	if c.AvailableAt <= now && c.LastChance() {
+		return r.isolate(c.ID, now)
+	}
 	_, next, delayed := r.delayed.first()
 	quiet := r.ready.len() == 0 && !(delayed && next <= now)
 	if c.AvailableAt <= now { // also when it names no time
@@ -114,6 +126,28 @@ func (r *revision) enqueue(c execution.Control, now int64) (ring bool) {
 	}
 	r.delayed.put(c.ID, c.AvailableAt)
 	return quiet && (!delayed || c.AvailableAt < next)
+}
+
+// isolate enters an execution on its last chance, which only a process that runs nothing else claims, and reports whether a
+// sleeping worker must hear of it.
+func (r *revision) isolate(id string, now int64) (ring bool) {
+	r.solitary.put(id, now)
+	return r.solitary.len() == 1
+}
+
+// heldSince is since when the one waits that has waited longest for a process that runs nothing else.
+func (r *revision) heldSince(now int64) (since int64, held bool) {
+	_, since, held = r.solitary.due(now)
+	return since, held
+}
+
+// yields reports whether it is this worker's turn to become empty. Nobody else takes it for as long as lease.
+func (r *revision) yields(worker string, now, lease int64) bool {
+	if r.turn.worker != worker && r.turn.until > now {
+		return false
+	}
+	r.turn = turn{worker, now + max(lease, 1)}
+	return true
 }
 
 // promote moves what has fallen due, as much as may be claimed, from delayed to ready, where it stays also if the clock

@@ -15,6 +15,7 @@ func (s *Store) Maintain(ctx context.Context, limit int) (store.Maintained, erro
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock()
+	s.rein(now)
 	var m store.Maintained
 	for _, work := range []struct {
 		agenda *agenda
@@ -33,6 +34,21 @@ func (s *Store) Maintain(ctx context.Context, limit int) (store.Maintained, erro
 	s.forget(now)
 	m.More = s.index.overdue(now.Millis())
 	return m, nil
+}
+
+// rein shortens leases that lie further ahead than any that was asked for: they were set before the clock was set back.
+func (s *Store) rein(now execution.Instant) {
+	most := now.Millis() + s.longest
+	for id, d := range s.index.leases.byID {
+		if it := s.items[id]; d.at > most {
+			before := it.control
+			it.control.LeaseUntil = most
+			s.index.follow(before, it.control, now)
+		}
+	}
+	if s.index.leases.len() == 0 {
+		s.longest = 0
+	}
 }
 
 // recover takes work back from a worker whose lease has run out.

@@ -7,12 +7,13 @@ import (
 	"github.com/windrow-run/windrow/internal/store"
 )
 
-// batch is what a worker was handed by its last poll that claimed something.
+// batch is what a worker was handed by its last poll that claimed something, or was in doubt.
 type batch struct {
-	token string
-	ids   []string
-	until int64 // end of the longest lease
-	more  bool
+	token  string
+	number int64
+	ids    []string
+	until  int64 // end of the longest lease
+	more   bool
 }
 
 // Poll implements [store.Store]. What is due longest is claimed first.
@@ -26,7 +27,9 @@ func (s *Store) Poll(ctx context.Context, r store.PollRequest) (store.Polled, er
 	for _, w := range r.Revisions {
 		rev := s.index.revision(w.Revision)
 		rev.servedAt = now.Millis()
-		rev.promote(now.Millis(), w.Count)
+		if !r.Solitary {
+			rev.promote(now.Millis(), w.Count)
+		}
 	}
 	out, repeated := s.repeat(r, now)
 	if !repeated {
@@ -35,16 +38,41 @@ func (s *Store) Poll(ctx context.Context, r store.PollRequest) (store.Polled, er
 		}
 	}
 	out.Now = now
-	out.NextDue = s.nextDue(r.Revisions, now.Millis())
-	out.Overdue = s.index.overdue(now.Millis())
+	if !r.Solitary {
+		s.lookAhead(r, &out, now.Millis())
+	}
 	return out, nil
+}
+
+// lookAhead tells of all but what was claimed.
+func (s *Store) lookAhead(r store.PollRequest, out *store.Polled, now int64) {
+	out.NextDue = s.nextDue(r.Revisions, now)
+	out.Overdue = s.index.overdue(now)
+	if _, end, ok := s.index.leases.first(); ok && !out.Overdue {
+		out.LeaseEnd = end
+	}
+	var lease int64
+	for _, w := range r.Revisions {
+		lease = max(lease, millis(w.Lease))
+	}
+	for _, w := range r.Revisions {
+		rev := s.index.revision(w.Revision)
+		since, held := rev.heldSince(now)
+		out.Held = out.Held || held
+		if held && r.Yields && now-since >= lease && rev.yields(r.Worker, now, lease) {
+			out.Drain = true
+		}
+	}
 }
 
 // repeat hands out what is left of the batch that the same request got before.
 func (s *Store) repeat(r store.PollRequest, now execution.Instant) (store.Polled, bool) {
 	b, ok := s.batches[r.Worker]
-	if !ok || b.token != r.Token || b.until <= now.Millis() {
+	if !ok || b.until <= now.Millis() {
 		return store.Polled{}, false
+	}
+	if b.token != r.Token {
+		return store.Polled{}, r.Number > 0 && r.Number < b.number // a late copy claims nothing
 	}
 	out := store.Polled{More: b.more}
 	for _, id := range b.ids {
@@ -60,36 +88,99 @@ func (s *Store) repeat(r store.PollRequest, now execution.Instant) (store.Polled
 	return out, true
 }
 
-// claim takes what each revision wants, as far as there is room, and remembers the batch.
+// claim takes what is asked for, and remembers the batch.
 func (s *Store) claim(r store.PollRequest, out *store.Polled, now execution.Instant) error {
+	hand := s.claimEach
+	if r.Solitary {
+		hand = s.claimSolitary
+	}
+	if err := hand(r, out, now); err != nil {
+		return err
+	}
+	b := batch{token: r.Token, number: r.Number, more: out.More}
+	for _, c := range out.Claimed {
+		b.ids = append(b.ids, c.Control.ID)
+		b.until = max(b.until, c.Control.LeaseUntil)
+	}
+	if len(b.ids) > 0 || r.Doubt {
+		for _, w := range r.Revisions {
+			if r.Doubt {
+				b.until = max(b.until, now.Millis()+w.Lease.Milliseconds())
+			}
+			s.longest = max(s.longest, w.Lease.Milliseconds())
+		}
+		s.batches[r.Worker] = b
+	}
+	return nil
+}
+
+// claimEach takes what each revision wants, as far as there is room.
+func (s *Store) claimEach(r store.PollRequest, out *store.Polled, now execution.Instant) error {
 	room := room{bytes: r.MaxBytes, count: maxClaims}
-	b := batch{token: r.Token}
 	for _, w := range r.Revisions {
-		cmd := execution.Claim{Worker: r.Worker, Token: r.Token, Lease: w.Lease}
-		ready := s.index.revision(w.Revision).ready
+		rev := s.index.revision(w.Revision)
 		for range w.Count {
-			id, _, ok := ready.first()
+			id, ok := s.next(rev, now)
 			if !ok {
 				break
 			}
 			if room.full() {
-				out.More, b.more = true, true
+				out.More = true
 				break
 			}
-			c, err := s.claimOne(id, cmd, now)
+			c, err := s.claimOne(id, claimOf(r, w), now)
 			if err != nil {
 				return err
 			}
 			room.take(c)
 			out.Claimed = append(out.Claimed, c)
-			b.ids = append(b.ids, id)
-			b.until = max(b.until, c.Control.LeaseUntil)
 		}
 	}
-	if len(b.ids) > 0 {
-		s.batches[r.Worker] = b
-	}
 	return nil
+}
+
+// next is the first that is ready. Those on their last chance, which were delayed, go where they are claimed from.
+func (s *Store) next(rev *revision, now execution.Instant) (id string, ok bool) {
+	for {
+		id, _, ok = rev.ready.first()
+		if !ok || !s.items[id].control.LastChance() {
+			return id, ok
+		}
+		rev.ready.drop(id)
+		if rev.isolate(id, now.Millis()) {
+			s.bells.ring(revisionOf(s.items[id].control))
+		}
+	}
+}
+
+// claimSolitary takes the one execution on its last chance that waits longest.
+func (s *Store) claimSolitary(r store.PollRequest, out *store.Polled, now execution.Instant) error {
+	var longest *store.Want
+	var oldest int64
+	for i, w := range r.Revisions {
+		since, held := s.index.revision(w.Revision).heldSince(now.Millis())
+		if held && w.Count > 0 && (longest == nil || since < oldest) {
+			longest, oldest = &r.Revisions[i], since
+		}
+	}
+	if longest == nil {
+		return nil
+	}
+	rev := s.index.revision(longest.Revision)
+	id, _, _ := rev.solitary.first()
+	c, err := s.claimOne(id, claimOf(r, *longest), now)
+	if err != nil {
+		return err
+	}
+	if rev.turn.worker == r.Worker {
+		rev.turn = turn{}
+	}
+	out.Claimed = append(out.Claimed, c)
+	return nil
+}
+
+func claimOf(r store.PollRequest, w store.Want) execution.Claim {
+	return execution.Claim{Worker: r.Worker, Token: r.Token, Lease: w.Lease}
 }
 
 func (s *Store) claimOne(id string, cmd execution.Claim, now execution.Instant) (store.Claimed, error) {

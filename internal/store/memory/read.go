@@ -76,7 +76,12 @@ func (s *Store) Counts(ctx context.Context) (store.Counts, error) {
 }
 
 func (r *revision) counts(name store.Revision, now int64) store.RevisionCount {
-	_, oldest, _ := r.ready.first()
+	var oldest int64
+	for _, a := range []*agenda{r.ready, r.solitary} {
+		if _, at, ok := a.first(); ok && (oldest == 0 || at < oldest) {
+			oldest = at
+		}
+	}
 	if _, at, ok := r.delayed.due(now); ok && (oldest == 0 || at < oldest) {
 		oldest = at
 	}
@@ -84,7 +89,7 @@ func (r *revision) counts(name store.Revision, now int64) store.RevisionCount {
 	return store.RevisionCount{
 		Revision:    name,
 		Nonterminal: r.nonterminal,
-		Ready:       int64(r.ready.len() + due),
+		Ready:       int64(r.ready.len() + r.solitary.len() + due),
 		Delayed:     int64(r.delayed.len() - due),
 		OldestReady: oldest,
 		ServedAt:    r.servedAt,

@@ -63,7 +63,7 @@ func (s *Store) beat(b store.Beat, now execution.Instant) store.Beaten {
 	}
 	if b.Lease > 0 {
 		before := it.control
-		it.control.LeaseUntil = now.Millis() + (b.Lease + time.Millisecond - 1).Milliseconds() // rounded up, as plans are
+		it.control.LeaseUntil = now.Millis() + millis(b.Lease)
 		s.index.follow(before, it.control, now)
 	}
 	if c := b.Chunks; c != nil && len(c.Chunks) > 0 && !(b.Repeat && it.log.holds(*c)) {
@@ -72,6 +72,9 @@ func (s *Store) beat(b store.Beat, now execution.Instant) store.Beaten {
 	c := it.control
 	return store.Beaten{Version: c.Version, LeaseUntil: c.LeaseUntil, Canceled: c.CanceledAt != 0, Now: now}
 }
+
+// millis rounds up, as plans do.
+func millis(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseconds() }
 
 // Resume implements [store.Store].
 func (s *Store) Resume(ctx context.Context, r store.ResumeRequest) (store.Resumed, error) {

@@ -28,7 +28,7 @@ func (s *Store) Beat(ctx context.Context, beats []store.Beat) ([]store.Beaten, e
 	var places [][]int // of each call's beats
 	for p, at := range s.byPartition(ids) {
 		for part := range slices.Chunk(at, bound) {
-			calls = append(calls, call{s.scripts.beat, s.keys.anchor(p), s.packBeats(beats, part)})
+			calls = append(calls, call{script: s.scripts.beat, anchor: s.keys.anchor(p), args: s.packBeats(beats, part)})
 			places = append(places, part)
 		}
 	}

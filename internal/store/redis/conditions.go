@@ -13,15 +13,16 @@ import (
 
 // Codes of conditions.
 const (
-	conditionUnchecked     = "unchecked"      // the servers do not tell what has to be checked
-	conditionNoPersistence = "no_persistence" // a restart of a server loses everything
-	conditionEviction      = "eviction"       // executions may be evicted
-	conditionVersion       = "version"        // a server is too old
-	conditionNamespace     = "namespace"      // what is stored is not what this process may work on
-	conditionNoRoom        = "no_room"        // maxmemory is reached
-	conditionNoWrites      = "no_writes"      // a server takes no writes for another reason
-	conditionRestarted     = "restarted"      // another server run answers
-	conditionDataLost      = "data_lost"      // something that was stored is gone
+	conditionUnchecked     = "unchecked"       // the servers do not tell what has to be checked
+	conditionNoPersistence = "no_persistence"  // a restart of a server loses everything
+	conditionEviction      = "eviction"        // executions may be evicted
+	conditionVersion       = "version"         // a server is too old
+	conditionNamespace     = "namespace"       // what is stored is not what this process may work on
+	conditionAck           = "acknowledgement" // changes can't be acknowledged as is asked for
+	conditionNoRoom        = "no_room"         // maxmemory is reached
+	conditionNoWrites      = "no_writes"       // a server takes no writes for another reason
+	conditionRestarted     = "restarted"       // another server run answers
+	conditionDataLost      = "data_lost"       // something that was stored is gone
 )
 
 // eventAge is how long what has happened, and is over, is still told of.

@@ -1,6 +1,8 @@
 package redis
 
 import (
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -12,8 +14,17 @@ import (
 // Config says where the executions are kept and how. The zero value of a field but URL takes its default.
 type Config struct {
 	// URL of the server or servers; required. The forms: redis://[user:password@]host[:port][/database], unix:///socket,
-	// redis-sentinel://host[:port],.../master and redis+cluster://host[:port],...; with rediss for TLS.
+	// redis-sentinel://host[:port],.../master and redis+cluster://host[:port],...; with rediss for TLS. What does not belong in
+	// a URL is percent-encoded in it.
 	URL string
+
+	// Credentials and database, as far as the URL leaves them open. What it says otherwise is a [SettingError].
+	Username, Password                 string
+	SentinelUsername, SentinelPassword string
+	Database                           *int
+
+	// TLS has TLS used and says how; nil: as the URL says.
+	TLS *tls.Config
 
 	// Prefix of all keys: a letter, then up to 63 letters, digits, "_", "-" or "."; default "windrow". One ACL pattern,
 	// "<prefix>:*", covers all keys and channels.
@@ -32,6 +43,9 @@ type Config struct {
 	AllowEviction bool
 
 	Limits store.Limits
+
+	// Ack is what changes wait for; the zero value: for nothing but the server that carries them out.
+	Ack Ack
 
 	// Logger takes warnings about the server's settings; default: nothing is logged.
 	Logger *slog.Logger
@@ -55,6 +69,7 @@ func (c Config) withDefaults() Config {
 	c.PoolSize = orDefault(c.PoolSize, 16)
 	c.DialTimeout = orDefault(c.DialTimeout, 5*time.Second)
 	c.Timeout = orDefault(c.Timeout, 5*time.Second)
+	c.Ack.Timeout = orDefault(c.Ack.Timeout, ackTimeout)
 	c.Limits = c.Limits.WithDefaults()
 	c.clock = orDefault(c.clock, luaText("clock"))
 	if c.Logger == nil {
@@ -76,7 +91,7 @@ func (c Config) validate() error {
 	case c.DialTimeout < 0 || c.Timeout < 0:
 		return fmt.Errorf("a timeout is negative")
 	}
-	return validateLimits(c.Limits)
+	return errors.Join(c.Ack.validate(c.Timeout), validateLimits(c.Limits))
 }
 
 // validateLimits refuses what a script would fail with after its first write. Limits stand in scripts as whole milliseconds.

@@ -23,7 +23,7 @@ func TestCost(t *testing.T) {
 	var c execution.Control
 	round := func(want func(name string, script []string, f func())) {
 		want("submit", script("HGETALL", "HMGET", "HSET", "SET", "HSET", "ZCARD", "ZADD", "ZRANGE", "PUBLISH"), func() { k.submit() })
-		want("claim", script("ZRANGE", "GET", "ZRANGE", "HGETALL", "MGET", "HSET", "ZREM", "ZADD", "ZADD", "ZRANGE", "SET", "ZADD", "ZCOUNT", "ZCOUNT", "ZCOUNT"),
+		want("claim", script("ZRANGE", "MGET", "ZRANGE", "HGETALL", "MGET", "HSET", "ZREM", "ZADD", "ZADD", "ZRANGE", "SET", "ZADD", "ZCOUNT", "ZCOUNT", "ZRANGE", "EXISTS"),
 			func() { c = k.poll(2).Claimed[0].Control })
 		want("first chunks", script("HMGET", "XADD", "HSET"), func() { k.stream(c, chunks(1, 0, "a", "b")) })
 		want("chunks", script("HMGET", "XADD"), func() { k.stream(c, chunks(1, 2, "c")) })
@@ -41,8 +41,8 @@ func TestCost(t *testing.T) {
 				Key: "k", Answer: []byte("1")})
 			k.ok(err)
 		})
-		want("claim again", script("ZRANGE", "GET", "ZRANGE", "HGETALL", "MGET", "HSET", "XADD", "ZREM", "ZADD", "ZADD", "TYPE", "ZRANGE", "SET", "ZADD",
-			"ZCOUNT", "ZCOUNT", "ZCOUNT"), func() { c = k.poll(2).Claimed[0].Control })
+		want("claim again", script("ZRANGE", "MGET", "ZRANGE", "HGETALL", "MGET", "HSET", "XADD", "ZREM", "ZADD", "ZADD", "TYPE", "ZRANGE", "SET", "ZADD",
+			"ZCOUNT", "ZCOUNT", "ZRANGE", "EXISTS"), func() { c = k.poll(2).Claimed[0].Control })
 		want("read", script("HGETALL", "LRANGE", "MGET", "XRANGE"), func() { k.read(c.ID) })
 		want("complete", script("HGETALL", "HMGET", "HSET", "HDEL", "SET", "DEL", "XADD", "ZREM", "ZREM", "HDEL", "HDEL", "ZADD",
 			"PEXPIRE", "PEXPIRE", "PEXPIRE", "PEXPIRE", "PEXPIRE", "PEXPIRE"), func() { k.complete(c) })
@@ -50,7 +50,7 @@ func TestCost(t *testing.T) {
 			_, err := k.store.Cancel(t.Context(), c.ID, store.Scope{All: true}, "")
 			k.ok(err)
 		})
-		want("idle poll", script("ZRANGE", "GET", "ZRANGE", "ZADD", "ZCOUNT", "ZCOUNT", "ZCOUNT"), func() { k.poll(2) })
+		want("idle poll", script("ZRANGE", "MGET", "ZRANGE", "ZADD", "ZCOUNT", "ZCOUNT", "ZRANGE", "EXISTS"), func() { k.poll(2) })
 	}
 	round(func(_ string, _ []string, f func()) { f() }) // scripts become known
 	round(func(name string, script []string, f func()) {

@@ -34,7 +34,7 @@ func TestLuaEqualsGo(t *testing.T) {
 	ctx := t.Context()
 	const clock = "local function clock() return 1796037437318123, 1796037437318 end"
 	limits := store.Limits{}.WithDefaults()
-	source := bounds(limits) + "\n" + clock
+	source := bounds(limits, true) + "\n" + clock
 	for _, part := range []string{"base", "control", "log", "index", "commit"} {
 		source += "\n" + luaText(part)
 	}

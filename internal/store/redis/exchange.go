@@ -17,12 +17,27 @@ type call struct {
 	script script
 	anchor string // KEYS[1]
 	args   []any
+	acked  bool // it waits for its acknowledgement; such a call goes alone
 }
 
 // reply is what a call returned. The error is an [execution.Error].
 type reply struct {
-	value any
-	err   error
+	value  any
+	err    error
+	missed error // the call ran, and was not acknowledged
+}
+
+// outcome is the reply as it is counted.
+func (r reply) outcome() string {
+	switch {
+	case isUnknownScript(r.err):
+		return "noscript"
+	case r.err != nil:
+		return string(execution.CodeOf(r.err))
+	case r.missed != nil:
+		return string(execution.CodeUnconfirmed)
+	}
+	return "ok"
 }
 
 // once is a command that the client must not send again by itself, also on a cluster, where it would after an error of the
@@ -49,7 +64,7 @@ func (c call) command(ctx context.Context, whole bool) once {
 
 // run makes one call.
 func (s *Store) run(ctx context.Context, sc script, partition int, args ...any) (any, error) {
-	replies := s.exchange(ctx, call{sc, s.keys.anchor(partition), args})
+	replies := s.exchange(ctx, call{script: sc, anchor: s.keys.anchor(partition), args: args})
 	return replies[0].value, replies[0].err
 }
 
@@ -59,7 +74,11 @@ func (s *Store) exchange(ctx context.Context, calls ...call) []reply {
 	if err := s.usable(ctx); err != nil {
 		return failAll(len(calls), err)
 	}
-	replies := s.send(ctx, calls, func(int) bool { return false })
+	known := func(int) bool { return false }
+	replies := s.send(ctx, calls, known)
+	if s.relocated(ctx, calls[0], replies[0]) {
+		replies = s.send(ctx, calls, known)
+	}
 	var unknown []int
 	for i, r := range replies {
 		if isUnknownScript(r.err) {
@@ -79,11 +98,14 @@ func (s *Store) exchange(ctx context.Context, calls ...call) []reply {
 	return replies
 }
 
-// isUnknownScript reports whether nothing ran because the server does not know the script. The word begins the reply: where
-// it stands elsewhere a script may have said it, and run.
-func isUnknownScript(err error) bool {
+// isUnknownScript reports whether nothing ran because the server does not know the script.
+func isUnknownScript(err error) bool { return isReply(err, "NOSCRIPT ") }
+
+// isReply reports whether a server said the word instead of running anything. It begins the reply: where it stands elsewhere a
+// script may have said it, and run.
+func isReply(err error, word string) bool {
 	var said goredis.Error
-	return errors.As(err, &said) && strings.HasPrefix(said.Error(), "NOSCRIPT ")
+	return errors.As(err, &said) && strings.HasPrefix(said.Error(), word)
 }
 
 // firstOf tells which calls are the first of their script on their partition: those carry its text, the rest its digest.
@@ -109,22 +131,36 @@ func failAll(n int, err error) []reply {
 // send sends the calls and waits for their replies.
 func (s *Store) send(ctx context.Context, calls []call, whole func(int) bool) []reply {
 	start := time.Now()
-	commands := make([]once, len(calls))
+	commands := make([]once, 0, len(calls)+1)
 	for i, c := range calls {
-		commands[i] = c.command(ctx, whole(i))
+		commands = append(commands, c.command(ctx, whole(i)))
+	}
+	process := s.process
+	if calls[0].acked {
+		commands = append(commands, s.config.Ack.command(ctx))
+		process = func(ctx context.Context, commands []once) { s.processAcked(ctx, calls[0].anchor, commands) }
 	}
 	var out []reply
-	if err := s.await(ctx, func() { s.process(ctx, commands) }); err != nil {
+	if err := s.await(ctx, func() { process(ctx, commands) }); err != nil {
 		out = failAll(len(calls), s.failed(err))
 	} else {
-		out = make([]reply, len(calls))
-		for i, c := range commands {
-			v, err := c.Result()
-			out[i] = reply{v, s.failed(blame(ctx, err))}
-		}
+		out = s.results(ctx, calls, commands)
 	}
 	s.standing.saw(calls, out, start)
-	s.observe(calls, out, time.Since(start))
+	s.observe(calls[0].script.name, len(commands), out, time.Since(start))
+	return out
+}
+
+// results reads the replies from the commands.
+func (s *Store) results(ctx context.Context, calls []call, commands []once) []reply {
+	out := make([]reply, len(calls))
+	for i := range calls {
+		v, err := commands[i].Result()
+		out[i] = reply{value: v, err: s.failed(blame(ctx, err))}
+	}
+	if calls[0].acked && out[0].err == nil {
+		out[0].missed = s.config.Ack.missed(commands[1].Result())
+	}
 	return out
 }
 
@@ -142,7 +178,11 @@ func (s *Store) process(ctx context.Context, commands []once) {
 		_ = s.client.Process(ctx, commands[0]) // the command has its error
 		return
 	}
-	pipe := s.client.Pipeline()
+	pipelined(ctx, s.client.Pipeline(), commands)
+}
+
+// pipelined sends the commands together. Each has its error.
+func pipelined(ctx context.Context, pipe goredis.Pipeliner, commands []once) {
 	for _, c := range commands {
 		_ = pipe.Process(ctx, c) // it only queues
 	}
@@ -173,19 +213,13 @@ func (s *Store) await(ctx context.Context, f func()) error {
 }
 
 // observe reports an exchange, by the script of its first call and its first failure.
-func (s *Store) observe(calls []call, replies []reply, d time.Duration) {
+func (s *Store) observe(name string, commands int, replies []reply, d time.Duration) {
 	if s.config.Observe == nil {
 		return
 	}
 	outcome := "ok"
-	for _, r := range replies {
-		if isUnknownScript(r.err) {
-			outcome = "noscript"
-			break
-		} else if r.err != nil {
-			outcome = string(execution.CodeOf(r.err))
-			break
-		}
+	for i := 0; i < len(replies) && outcome == "ok"; i++ {
+		outcome = replies[i].outcome()
 	}
-	s.config.Observe(calls[0].script.name, 1, len(calls), d, outcome)
+	s.config.Observe(name, 1, commands, d, outcome)
 }

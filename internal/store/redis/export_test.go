@@ -79,3 +79,14 @@ func (s *Store) Doubt() { s.standing.doubt() }
 
 // CheckIsDue makes the time come at which the store checks its servers without a reason.
 func (s *Store) CheckIsDue() { s.standing.next.Store(1) }
+
+// ScriptNames are the names of the scripts of a store that is configured so, by what a server knows them as.
+func ScriptNames(c Config) map[string]string {
+	c = c.withDefaults()
+	names := map[string]string{}
+	all := loadScripts(c.Limits, c.Ack.waits(), c.clock)
+	for _, one := range all.all() {
+		names[one.sha] = one.name
+	}
+	return names
+}

@@ -3,6 +3,7 @@ package redis_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -155,7 +156,7 @@ func TestNothingIsLeft(t *testing.T) {
 	k.ok(err)
 	k.complete(c)
 	for _, name := range k.keys(redistest.Keys(t, k.prefix+":{0}:*")) {
-		ttl, root := client.PTTL(t.Context(), k.prefix+":{0}:"+name).Val(), name == "retention" || name == "served" || name == "clock"
+		ttl, root := client.PTTL(t.Context(), k.prefix+":{0}:"+name).Val(), slices.Contains([]string{"retention", "served", "lease", "clock"}, name)
 		if (ttl > 0) == root {
 			t.Errorf("%s ends in %v", name, ttl)
 		}

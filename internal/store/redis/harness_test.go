@@ -19,8 +19,14 @@ func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 // standing is a store in a namespace of its own whose clock stands still.
 func standing(tb testing.TB, partitions int, limits store.Limits) (*redis.Store, *movable) {
 	tb.Helper()
+	return standingAt(tb, redis.Config{URL: redistest.URL(tb), Partitions: partitions, Limits: limits})
+}
+
+func standingAt(tb testing.TB, c redis.Config) (*redis.Store, *movable) {
+	tb.Helper()
 	prefix := redistest.Prefix(tb)
-	c := redis.StandingClock(redis.Config{URL: redistest.URL(tb), Prefix: prefix, Partitions: partitions, Limits: limits})
+	c.Prefix = prefix
+	c = redis.StandingClock(c)
 	s, err := redis.New(c)
 	if err != nil {
 		tb.Fatal(err)
@@ -71,7 +77,7 @@ func (m *movable) ctx() context.Context { return context.Background() }
 func (m *movable) advance(d time.Duration) {
 	m.t.Helper()
 	m.step(d)
-	for _, kind := range []string{":l:*", ":batch:*"} {
+	for _, kind := range []string{":l:*", ":batch:*", ":turn:*"} {
 		for _, key := range redistest.Keys(m.t, m.prefix+":{*}"+kind) {
 			m.age(key, d)
 		}

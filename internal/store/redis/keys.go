@@ -3,6 +3,8 @@ package redis
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
+	"strings"
 
 	"github.com/windrow-run/windrow/internal/store"
 )
@@ -19,6 +21,23 @@ func newKeyspace(prefix string, partitions int) keyspace {
 
 // namespace is the root: what is fixed when a namespace is created.
 func (k keyspace) namespace() string { return k.prefix + ":namespace" }
+
+// all is the pattern of every key of the namespace. A prefix has no character that means something in a pattern.
+func (k keyspace) all() string { return k.prefix + ":*" }
+
+// controls is the pattern of the controls of all partitions.
+func (k keyspace) controls() string { return k.prefix + ":{*}:c:*" }
+
+// place tells the partition of a key and what follows its anchor; partition -1 where the tag is of no partition, and ok is false
+// where the key has none.
+func (k keyspace) place(key string) (partition int, rest string, ok bool) {
+	tagged, ok := strings.CutPrefix(key, k.prefix+":{")
+	tag, rest, closed := strings.Cut(tagged, "}:")
+	if !ok || !closed {
+		return 0, "", false
+	}
+	return slices.Index(k.tags, tag), rest, true
+}
 
 // anchor begins every key of a partition. No key of that very name exists.
 func (k keyspace) anchor(partition int) string { return k.prefix + ":{" + k.tags[partition] + "}:" }

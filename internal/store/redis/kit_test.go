@@ -43,10 +43,20 @@ func ownKit(t *testing.T, c redis.Config) *kit {
 	return k
 }
 
+// eachMaster calls f with a client of each server of the test's own that takes writes.
+func (k *kit) eachMaster(f func(ctx context.Context, node *goredis.Client) error) {
+	k.Helper()
+	if k.own != nil {
+		k.own.EachMaster(f)
+		return
+	}
+	k.ok(f(k.Context(), k.server.Client()))
+}
+
 // full leaves the test's own servers no room.
 func (k *kit) full() {
 	k.Helper()
-	k.own.EachMaster(func(ctx context.Context, node *goredis.Client) error {
+	k.eachMaster(func(ctx context.Context, node *goredis.Client) error {
 		return node.ConfigSet(ctx, "maxmemory", "1").Err()
 	})
 }
@@ -97,7 +107,8 @@ func (k *kit) submit() string {
 }
 
 func (k *kit) request(count int) store.PollRequest {
-	return store.PollRequest{Worker: "w1", Token: k.token(), Revisions: []store.Want{{Revision: k.rev, Count: count, Lease: lease}}}
+	token := k.token()
+	return store.PollRequest{Worker: "w1", Token: token, Number: int64(k.tokens), Revisions: []store.Want{{Revision: k.rev, Count: count, Lease: lease}}}
 }
 
 func (k *kit) poll(count int) store.Polled {

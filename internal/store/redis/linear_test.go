@@ -39,7 +39,7 @@ func TestLinearizableFinds(t *testing.T) {
 		},
 		"a cancel that does not win":          {"if c.v ~= p.version then return 'moved' end": "if c.v ~= p.version and c.x == 0 then return 'moved' end"},
 		"an operation that is not recognized": {"if p.operation ~= '' and": "if false and"},
-		"a batch that is not remembered":      {"if #out > 1 or shared == 1 and lease > 0 then remember() end": ""},
+		"a batch that is not remembered":      {"if #out > 1 or (shared or doubt) and lease > 0 then remember() end": ""},
 		"an answer that is not bound":         {"if digest ~= '' then redis.call('HSET', key('n', id), digest, body) end": ""},
 	}
 	for name, fault := range faults {

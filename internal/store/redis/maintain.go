@@ -7,6 +7,9 @@ import (
 	"github.com/windrow-run/windrow/internal/store"
 )
 
+// walkRounds bounds how often a pass looks at running executions alone, a hundred of a partition each time.
+const walkRounds = 100
+
 // Maintain implements [store.Store]. It works in rounds, each of one exchange that lists and one that does, over all
 // partitions that have more.
 func (s *Store) Maintain(ctx context.Context, limit int) (store.Maintained, error) {
@@ -16,19 +19,31 @@ func (s *Store) Maintain(ctx context.Context, limit int) (store.Maintained, erro
 		fronts[p].partition = p
 	}
 	left := budget{limit, limit, limit}
-	for len(fronts) > 0 {
-		next, idle, err := s.round(ctx, fronts, &left, &m)
+	for walks := 0; len(fronts) > 0 && walks < walkRounds; {
+		next, did, err := s.round(ctx, fronts, &left, &m)
 		if err != nil {
 			return m, err
 		}
 		m.More = len(next) > 0
-		if idle && len(next) == len(fronts) {
+		if did == nothing && len(next) == len(fronts) {
 			break // what is left is not for this pass
+		}
+		if did == walked {
+			walks++
 		}
 		fronts = next
 	}
 	return m, nil
 }
+
+// progress is what a round got on with.
+type progress int
+
+const (
+	nothing progress = iota
+	walked           // it looked at what runs, and there is more to look at
+	worked
+)
 
 // front is where the work on a partition stands: so many members of a schema that this release does not know are passed over.
 type front struct{ partition, skipLeases, skipWaits, skipEnded int }
@@ -59,30 +74,40 @@ type page struct {
 	malformed     int
 	foreign       int
 	more          bool
+	walking       bool // over what runs, with more to look at
 }
 
-// round lists what is due, does it, and returns the partitions that have more. idle: there was nothing to do.
-func (s *Store) round(ctx context.Context, fronts []front, left *budget, m *store.Maintained) (next []front, idle bool, err error) {
+// round lists what is due, does it, and returns the partitions that have more.
+func (s *Store) round(ctx context.Context, fronts []front, left *budget, m *store.Maintained) (next []front, did progress, err error) {
 	pages, err := s.overdue(ctx, fronts, *left)
 	if err != nil {
-		return nil, false, err
+		return nil, nothing, err
 	}
-	idle = true
 	for _, pg := range pages {
 		m.Malformed += pg.malformed
 		m.Skipped += pg.foreign
 		left.leases, left.waits, left.ended = left.leases-pg.leases, left.waits-pg.waits, left.ended-len(pg.ended)
-		idle = idle && pg.leases+pg.waits+len(pg.ended)+pg.malformed+pg.foreign == 0
+		did = max(did, pg.did())
 	}
 	if err := s.settle(ctx, pages, m); err != nil {
-		return nil, false, err
+		return nil, nothing, err
 	}
 	for _, pg := range pages {
-		if pg.more {
+		if pg.more || pg.walking {
 			next = append(next, pg.front)
 		}
 	}
-	return next, idle, nil
+	return next, did, nil
+}
+
+func (pg *page) did() progress {
+	switch {
+	case pg.leases+pg.waits+len(pg.ended)+pg.malformed+pg.foreign > 0:
+		return worked
+	case pg.walking:
+		return walked
+	}
+	return nothing
 }
 
 // overdue lists what there is to do, and decides what to do about it.
@@ -95,7 +120,7 @@ func (s *Store) overdue(ctx context.Context, fronts []front, left budget) ([]pag
 		head.array(6).number(int64(part.leases)).number(int64(f.skipLeases))
 		head.number(int64(part.waits)).number(int64(f.skipWaits))
 		head.number(int64(part.ended)).number(int64(f.skipEnded))
-		calls[i] = call{s.scripts.overdue, s.keys.anchor(f.partition), []any{head.bytes()}}
+		calls[i] = call{script: s.scripts.overdue, anchor: s.keys.anchor(f.partition), args: []any{head.bytes()}}
 	}
 	pages := make([]page, len(fronts))
 	var gone window
@@ -122,6 +147,7 @@ func (pg *page) decode(v any) error {
 	leases, waits := int(counts.number()), int(counts.number())
 	pg.more = counts.flag()
 	pg.held, pg.stamp = counts.number(), counts.number()
+	pg.walking = counts.flag()
 	r.failed(counts)
 	pg.skipLeases, pg.skipWaits, pg.foreign = pg.skipLeases+leases, pg.skipWaits+waits, leases+waits
 	pg.recoveries(r)
@@ -182,7 +208,7 @@ func (s *Store) settle(ctx context.Context, pages []page, m *store.Maintained) e
 		for i, id := range pg.ended {
 			ids[i] = id
 		}
-		calls = append(calls, call{s.scripts.remove, s.keys.anchor(pg.partition), ids})
+		calls = append(calls, call{script: s.scripts.remove, anchor: s.keys.anchor(pg.partition), args: ids})
 	}
 	if len(calls) == 0 {
 		return nil

@@ -55,7 +55,7 @@ func (i *inspection) addf(code string, severe bool, format string, args ...any) 
 
 // refusal is the first reason, if any, for which the servers must not be used.
 func (i *inspection) refusal() error {
-	for _, code := range []string{conditionVersion, conditionEviction, conditionNamespace} {
+	for _, code := range []string{conditionVersion, conditionEviction, conditionNamespace, conditionAck} {
 		if f, ok := i.found[code]; ok && f.severe {
 			return errors.New(f.message)
 		}
@@ -92,6 +92,9 @@ func (s *Store) checkServer(ctx context.Context, node *goredis.Client, seen *ins
 	}
 	s.checkEviction(ctx, node, info, seen)
 	s.checkPersistence(ctx, node, info, seen)
+	if err := s.checkAck(info); err != nil {
+		seen.addf(conditionAck, true, "%s", err)
+	}
 	return nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/redistest"
 	"github.com/windrow-run/windrow/internal/store"
@@ -218,5 +220,92 @@ func TestAllPartitionsAreReached(t *testing.T) {
 	k.ok(err)
 	if len(counts.Revisions) != 1 || counts.Revisions[0].Ready != 10 || counts.Revisions[0].Nonterminal != 10 || counts.Leases != 0 {
 		t.Errorf("counts %+v", counts)
+	}
+}
+
+// A solitary poll hands out one execution, whichever partition it is in, and a repeat the same one.
+func TestSolitaryOverPartitions(t *testing.T) {
+	t.Parallel()
+	s, clock := standing(t, 4, store.Limits{})
+	k := &kit{T: t, store: s, rev: store.Revision{Deployment: "story", Revision: "r1"}}
+	ids := k.spread(3)
+	for range 2 {
+		if n := len(k.poll(len(ids)).Claimed); n != len(ids) {
+			t.Fatalf("%d were claimed, want %d", n, len(ids))
+		}
+		clock.advance(lease)
+		m, err := s.Maintain(t.Context(), 100)
+		k.ok(err)
+		if m.Requeued != len(ids) {
+			t.Fatalf("%+v, want %d requeued", m, len(ids))
+		}
+	}
+	poll := func(r store.PollRequest) []store.Claimed {
+		t.Helper()
+		p, err := s.Poll(t.Context(), r)
+		k.ok(err)
+		return p.Claimed
+	}
+	for len(ids) > 0 {
+		if p := k.poll(20); len(p.Claimed) != 0 || !p.Held {
+			t.Fatalf("%d were claimed beside others, held: %v", len(p.Claimed), p.Held)
+		}
+		r := k.request(1)
+		r.Solitary = true
+		first, again := poll(r), poll(r)
+		if diff := cmp.Diff(first, again); diff != "" || len(first) != 1 || !ids[first[0].Control.ID] {
+			t.Fatalf("%d were claimed; the repeat (-first +again):\n%s", len(first), diff)
+		}
+		delete(ids, first[0].Control.ID)
+	}
+	r := k.request(1)
+	r.Solitary = true
+	if n := len(poll(r)); n != 0 || k.poll(20).Held {
+		t.Errorf("%d were claimed when none was left", n)
+	}
+}
+
+// A repeat of a solitary poll does not begin where the first try found nothing and there is something by now.
+func TestSolitaryRepeatOverPartitions(t *testing.T) {
+	t.Parallel()
+	s, clock := standing(t, 2, store.Limits{})
+	k := &kit{T: t, store: s, rev: store.Revision{Deployment: "story", Revision: "r1"}}
+	held := func(partition int) string {
+		t.Helper()
+		sub := k.submission()
+		for p := -1; p != partition; p, _ = s.PartitionOf(sub.ID) {
+			sub.ID = s.NewID(store.Key{})
+		}
+		_, err := s.Submit(t.Context(), sub)
+		k.ok(err)
+		for range 2 {
+			k.poll(9)
+			clock.advance(lease)
+			_, err := s.Maintain(t.Context(), 100)
+			k.ok(err)
+		}
+		return sub.ID
+	}
+	for range 8 { // whichever partition the token begins with
+		one := held(1)
+		r := k.request(1)
+		r.Worker, r.Solitary = "alone", true
+		r.Revisions[0].Lease = time.Hour
+		first, err := s.Poll(t.Context(), r)
+		k.ok(err)
+		zero := held(0)
+		again, err := s.Poll(t.Context(), r)
+		k.ok(err)
+		if diff := cmp.Diff(first.Claimed, again.Claimed); diff != "" || len(first.Claimed) != 1 || first.Claimed[0].Control.ID != one {
+			t.Fatalf("%d were claimed; the repeat (-first +again):\n%s", len(first.Claimed), diff)
+		}
+		k.complete(first.Claimed[0].Control)
+		r.Token = k.token()
+		next, err := s.Poll(t.Context(), r)
+		k.ok(err)
+		if len(next.Claimed) != 1 || next.Claimed[0].Control.ID != zero {
+			t.Fatalf("%d were claimed, want the other one", len(next.Claimed))
+		}
+		k.complete(next.Claimed[0].Control)
 	}
 }

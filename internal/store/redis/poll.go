@@ -36,12 +36,32 @@ func (s *Store) Poll(ctx context.Context, r store.PollRequest) (store.Polled, er
 		asked[i] = (rd.offset + i) % len(asked)
 	}
 	var out store.Polled
+	if r.Solitary {
+		err := s.pollSolitary(ctx, rd, asked, &out)
+		return out, err
+	}
 	for again := false; len(asked) > 0; again = true {
 		if asked, err = s.pollRound(ctx, rd, asked, again, &out); err != nil {
 			return store.Polled{}, err
 		}
 	}
 	return out, nil
+}
+
+// pollSolitary asks one partition after the other, until one has something: two that are asked at once could both hand
+// out some. A repeat asks them in the same order, and each that gave nothing remembers that.
+func (s *Store) pollSolitary(ctx context.Context, rd *round, asked []int, out *store.Polled) error {
+	rd.left = make([][]int, 1)
+	for _, p := range asked {
+		v, err := s.run(ctx, s.scripts.poll, p, rd.pack(0, 1, false))
+		if err == nil {
+			err = s.polled(rd, 0, v, out)
+		}
+		if err != nil || len(out.Claimed) > 0 {
+			return err
+		}
+	}
+	return nil
 }
 
 func newRound(r store.PollRequest) (*round, error) {
@@ -70,7 +90,7 @@ func newRound(r store.PollRequest) (*round, error) {
 func (s *Store) pollRound(ctx context.Context, rd *round, asked []int, again bool, out *store.Polled) ([]int, error) {
 	calls := make([]call, len(asked))
 	for i, p := range asked {
-		calls[i] = call{s.scripts.poll, s.keys.anchor(p), []any{rd.pack(i, len(asked), again)}}
+		calls[i] = call{script: s.scripts.poll, anchor: s.keys.anchor(p), args: []any{rd.pack(i, len(asked), again)}}
 	}
 	rd.left = make([][]int, len(asked))
 	for i, rep := range s.exchange(ctx, calls...) {
@@ -94,7 +114,7 @@ func (s *Store) pollRound(ctx context.Context, rd *round, asked []int, again boo
 func (rd *round) pack(i, n int, again bool) []byte {
 	var p packer
 	p.array(8).text(rd.request.Worker).text(rd.request.Token)
-	p.number((rd.request.MaxBytes + int64(n) - 1) / int64(n)).flag(again).flag(rd.shared)
+	p.number((rd.request.MaxBytes + int64(n) - 1) / int64(n)).number(rd.mode(again))
 	p.array(3 * len(rd.counts))
 	for w, want := range rd.request.Revisions {
 		p.text(queueName(want.Revision)).number(portion(rd.counts[w], i, n)).number(int64(rd.planOf[w]))
@@ -103,7 +123,17 @@ func (rd *round) pack(i, n int, again bool) []byte {
 	for _, plan := range rd.plans {
 		p.plan(plan)
 	}
-	return p.number(millis(rd.longest)).bytes()
+	return p.number(millis(rd.longest)).number(rd.request.Number).bytes()
+}
+
+// mode is how lua/poll.lua is to take a request.
+func (rd *round) mode(again bool) (mode int64) {
+	for i, set := range []bool{again, rd.shared, rd.request.Solitary, rd.request.Yields, rd.request.Doubt} {
+		if set {
+			mode |= 1 << i
+		}
+	}
+	return mode
 }
 
 // portion is what the i-th of n partitions is asked for; with several, one that is asked for nothing still tells whether it
@@ -123,7 +153,8 @@ func portion(count, i, n int) int64 {
 func (s *Store) polled(rd *round, i int, v any, out *store.Polled) error {
 	r := read(v)
 	head := readPacked(r.next())
-	out.Now = max(out.Now, head.instant())
+	now := head.instant()
+	out.Now = max(out.Now, now)
 	if due := head.number(); due != 0 && (out.NextDue == 0 || due < out.NextDue) {
 		out.NextDue = due
 	}
@@ -133,8 +164,10 @@ func (s *Store) polled(rd *round, i int, v any, out *store.Polled) error {
 		rd.left[i] = append(rd.left[i], int(left.number()))
 	}
 	head.failed(left)
-	out.Overdue = head.flag() || out.Overdue
+	ahead(out, now, head.number())
 	out.Malformed += int(head.number())
+	held := head.number()
+	out.Held, out.Drain = out.Held || held > 0, out.Drain || held == 2
 	r.failed(head)
 	for r.more() {
 		c := r.list()
@@ -145,6 +178,16 @@ func (s *Store) polled(rd *round, i int, v any, out *store.Polled) error {
 		out.Claimed = append(out.Claimed, claimed)
 	}
 	return r.fault()
+}
+
+// ahead takes in when, from now on, a lease runs out; 0: something is overdue; -1: nothing runs.
+func ahead(out *store.Polled, now execution.Instant, ms int64) {
+	switch end := now.Millis() + ms; {
+	case ms == 0:
+		out.Overdue = true
+	case ms > 0 && (out.LeaseEnd == 0 || end < out.LeaseEnd):
+		out.LeaseEnd = end
+	}
 }
 
 // claimed counts one execution off what is wanted.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/faultkit"
 	"github.com/windrow-run/windrow/internal/redistest"
 	"github.com/windrow-run/windrow/internal/store"
 	"github.com/windrow-run/windrow/internal/store/redis"
@@ -71,6 +72,12 @@ func (p *proxy) loses() bool {
 	p.skip.Store(0)
 	p.lost.Add(1)
 	return true
+}
+
+// newProxy stands between a store and the shared server.
+func newProxy(tb testing.TB) *faultkit.Proxy {
+	tb.Helper()
+	return faultkit.NewProxy(tb, redistest.URL(tb), redis.ScriptNames(redis.Config{}))
 }
 
 // lossy opens a store behind a proxy. Its twice runs an operation whose first reply is lost, and again.

@@ -49,7 +49,7 @@ func (s *Store) Controls(ctx context.Context, ids []string) ([]execution.Control
 			for i, place := range part {
 				args[i] = ids[place]
 			}
-			calls = append(calls, call{s.scripts.controls, s.keys.anchor(p), args})
+			calls = append(calls, call{script: s.scripts.controls, anchor: s.keys.anchor(p), args: args})
 			places = append(places, part)
 		}
 	}

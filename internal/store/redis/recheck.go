@@ -42,6 +42,8 @@ func (st *standing) doubt() { st.suspect.Store(true) }
 func (st *standing) saw(calls []call, replies []reply, now time.Time) {
 	for i, r := range replies {
 		switch {
+		case r.missed != nil:
+			st.doubt()
 		case r.err == nil:
 			if ran := calls[i].script.ran; !ran.Load() {
 				ran.Store(true)
@@ -119,7 +121,7 @@ func (st *standing) once(ctx context.Context) bool {
 func (st *standing) learn(seen *inspection) {
 	st.blocked.Store(refusalBy(seen, conditionNamespace))
 	st.bad.Store(refusalBy(seen, conditionEviction, conditionVersion))
-	for _, code := range []string{conditionUnchecked, conditionNoPersistence, conditionEviction, conditionVersion, conditionNamespace} {
+	for _, code := range []string{conditionUnchecked, conditionNoPersistence, conditionEviction, conditionVersion, conditionNamespace, conditionAck} {
 		if f, ok := seen.found[code]; ok {
 			st.store.conditions.hold(code, f.message, f.severe)
 		} else {

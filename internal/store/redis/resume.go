@@ -22,11 +22,15 @@ func (s *Store) Resume(ctx context.Context, r store.ResumeRequest) (store.Resume
 	var head packer
 	head.array(8).text(r.ID).flag(r.Scope.All).text(r.Scope.Owner).number(r.Sequence).number(r.Checked)
 	head.text(answerKey(r.Key)).text(string(r.Digest[:])).plan(p)
-	v, err := s.run(ctx, s.scripts.resume, partition, append([]any{head.bytes()}, data(p)...)...)
-	if err != nil {
-		return store.Resumed{}, err
+	rep := s.change(ctx, s.scripts.resume, partition, append([]any{head.bytes()}, data(p)...)...)
+	if rep.err != nil {
+		return store.Resumed{}, rep.err
 	}
-	return decodeResumed(v, r.Sequence)
+	out, err := decodeResumed(rep.value, r.Sequence)
+	if out.Unchecked {
+		return out, err // nothing was changed
+	}
+	return acknowledged(rep, out, err)
 }
 
 // answerKey is the field under which an answer's key is bound: short whatever the key is.

@@ -30,13 +30,17 @@ type script struct {
 // scripts are all that the store runs. Each file under lua/ says what it does.
 type scripts struct {
 	attach, submit, find, poll, apply, beat, cancel, resume, read, controls, overdue, remove, counts, check script
+
+	// Those of doctor.
+	inspect, repair, inspectCapacity, repairCapacity, repairRoot script
 }
 
 // loadScripts puts the scripts together from the files under lua/, each with the parts that it needs: the server makes them
-// anew on each run. clock is the text of clock.lua.
-func loadScripts(l store.Limits, clock string) scripts {
+// anew on each run. With acked they write where they only repeat an answer that somebody waits to see acknowledged. clock is
+// the text of clock.lua.
+func loadScripts(l store.Limits, acked bool, clock string) scripts {
 	with := func(parts ...string) []string {
-		out := []string{bounds(l), clock, luaText("base")}
+		out := []string{bounds(l, acked), clock, luaText("base")}
 		for _, name := range parts {
 			out = append(out, luaText(name))
 		}
@@ -57,6 +61,12 @@ func loadScripts(l store.Limits, clock string) scripts {
 		remove:   newScript("remove", with("control", "index")...),
 		counts:   newScript("counts", with()...),
 		check:    newScript("check", with()...),
+
+		inspect:         newScript("inspect", with("control", "index", "judge")...),
+		repair:          newScript("repair", with("control", "log", "index", "judge")...),
+		inspectCapacity: newScript("inspect_capacity", with("control")...),
+		repairCapacity:  newScript("repair_capacity", with("control", "index")...),
+		repairRoot:      newScript("repair_root"),
 	}
 }
 
@@ -78,11 +88,11 @@ func luaText(name string) string {
 	return string(text)
 }
 
-// bounds are the limits as scripts see them. They are part of the text: they change with the configuration only, and so
+// bounds are the settings as scripts see them. They are part of the text: they change with the configuration only, and so
 // cost no bytes of an exchange.
-func bounds(l store.Limits) string {
-	return fmt.Sprintf("local PROGRESS_EVENTS, HISTORY_CHUNKS, HISTORY_BYTES = %d, %d, %d\n"+
+func bounds(l store.Limits, acked bool) string {
+	return fmt.Sprintf("local ACKED = %t\nlocal PROGRESS_EVENTS, HISTORY_CHUNKS, HISTORY_BYTES = %d, %d, %d\n"+
 		"local TERMINAL_TTL, STREAM_TTL, WATCH_TTL, BACKSTOP = %d, %d, %d, %d",
-		l.ProgressEvents, l.HistoryChunks, l.HistoryBytes, l.TerminalTTL.Milliseconds(), l.StreamTTL.Milliseconds(),
+		acked, l.ProgressEvents, l.HistoryChunks, l.HistoryBytes, l.TerminalTTL.Milliseconds(), l.StreamTTL.Milliseconds(),
 		l.WatchTTL.Milliseconds(), (l.TerminalTTL + backstop).Milliseconds())
 }

@@ -327,7 +327,11 @@ func TestTailOverARestart(t *testing.T) {
 	for name, read := range map[string]bool{"at rest": false, "blocked": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k, tail := tailKit(t)
+			server := redistest.Private(t, redistest.Options{})
+			k := openKit(t, redis.Config{URL: server.URL(), Prefix: "tail"})
+			k.server = server
+			tail, err := k.store.Tail(t.Context(), 0)
+			k.ok(err)
 			c := k.start()
 			log := store.Position{ID: c.ID}
 			if _, err := tail.Read(t.Context(), []store.Position{log}, time.Millisecond); err != nil {
@@ -337,14 +341,14 @@ func TestTailOverARestart(t *testing.T) {
 			if read {
 				done = blocked(t.Context(), k, tail, log)
 			}
-			k.server.Restart()
+			server.Restart()
 			if read {
 				k.refused(k.returns("the restart", done).err, execution.CodeUnavailable)
 			} else {
 				_, err := tail.Read(t.Context(), []store.Position{log}, time.Millisecond)
 				k.refused(err, execution.CodeUnavailable)
 			}
-			_, err := tail.Read(t.Context(), []store.Position{log}, time.Millisecond)
+			_, err = tail.Read(t.Context(), []store.Position{log}, time.Millisecond)
 			k.ok(err)
 		})
 	}

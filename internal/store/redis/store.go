@@ -52,7 +52,7 @@ func New(c Config) (*Store, error) {
 		config:  c,
 		keys:    newKeyspace(c.Prefix, c.Partitions),
 		client:  client,
-		scripts: loadScripts(c.Limits, c.clock),
+		scripts: loadScripts(c.Limits, c.Ack.waits(), c.clock),
 		history: newHistories(c.Limits),
 		moved:   newOverflow(),
 		tails:   map[*tail]struct{}{},

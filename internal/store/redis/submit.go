@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 
@@ -32,20 +33,30 @@ func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitt
 }
 
 // submitAnywhere tries the partition of the id, then others, whose ids differ in their first character. Where a try has an
-// unknown outcome, a repeat goes on from there, so that one submission never stands in two partitions (invariant 1).
+// unknown outcome, a repeat stays there: that try may yet be admitted, however late, also after the repeat was refused, and one
+// submission never stands in two partitions (invariant 1).
 func (s *Store) submitAnywhere(ctx context.Context, home int, sub store.Submission) (store.Submitted, error) {
 	n := s.config.Partitions
 	var last error
 	id := sub.ID
-	for try := s.moved.begin(id); try <= min(moreTries, n-1); try++ {
+	first, doubt := s.moved.begin(id)
+	for try := first; try <= min(moreTries, n-1); try++ {
 		p := (home + try*step(id, n)) % n
 		sub.ID = alphabet[p:p+1] + id[1:]
 		out, err := s.submit(ctx, p, sub)
-		if execution.Is(err, execution.CodeUnavailable) {
+		var e *execution.Error
+		switch {
+		case err == nil:
+			s.moved.forget(id)
+			return out, nil
+		case execution.Unknown(err) && !(errors.As(err, &e) && e.Unchanged):
 			s.moved.remember(id, try)
-		}
-		if !execution.Is(err, execution.CodeCapacity) {
 			return out, err
+		case !execution.Is(err, execution.CodeCapacity):
+			return out, err
+		case doubt:
+			return out, &execution.Error{Code: execution.CodeUnavailable, Err: err,
+				Message: "an earlier try of the submission may yet be admitted where there is no room now"}
 		}
 		last = err
 	}
@@ -84,12 +95,12 @@ func (s *Store) submit(ctx context.Context, partition int, sub store.Submission)
 	var head packer
 	head.array(5).text(sub.ID).text(digest).text(string(sub.Key.Fingerprint[:]))
 	head.number(share(sub.MaxNonterminal, partition, s.config.Partitions)).plan(p)
-	v, err := s.run(ctx, s.scripts.submit, partition, append([]any{head.bytes()}, data(p)...)...)
-	if err != nil {
-		return store.Submitted{}, err
+	r := s.change(ctx, s.scripts.submit, partition, append([]any{head.bytes()}, data(p)...)...)
+	if r.err != nil {
+		return store.Submitted{}, r.err
 	}
-	out, err := decodeSubmitted(v)
-	return out, fullError(err, sub.MaxNonterminal)
+	out, err := decodeSubmitted(r.value)
+	return acknowledged(r, out, fullError(err, sub.MaxNonterminal))
 }
 
 // fullError adds the ceiling, which the reply does not repeat.
@@ -125,11 +136,12 @@ func decodeSubmitted(v any) (store.Submitted, error) {
 // FindKey implements [store.Store].
 func (s *Store) FindKey(ctx context.Context, key store.Key) (store.Submitted, error) {
 	digest := keyDigest(key)
-	v, err := s.run(ctx, s.scripts.find, partitionOfKey(key, s.config.Partitions), digest[:], key.Fingerprint[:])
-	if err != nil {
-		return store.Submitted{}, err
+	r := s.change(ctx, s.scripts.find, partitionOfKey(key, s.config.Partitions), digest[:], key.Fingerprint[:])
+	if r.err != nil {
+		return store.Submitted{}, r.err
 	}
-	return decodeSubmitted(v)
+	out, err := decodeSubmitted(r.value)
+	return acknowledged(r, out, err)
 }
 
 // overflow remembers at which try a submission had an unknown outcome, for its repeat.
@@ -143,10 +155,12 @@ const maxOverflow = 10_000
 
 func newOverflow() *overflow { return &overflow{tries: map[string]int{}} }
 
-func (o *overflow) begin(id string) int {
+// begin tells where to go on, and whether a try there has an unknown outcome.
+func (o *overflow) begin(id string) (try int, doubt bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.tries[id]
+	try, doubt = o.tries[id]
+	return try, doubt
 }
 
 func (o *overflow) remember(id string, try int) {
@@ -155,9 +169,7 @@ func (o *overflow) remember(id string, try int) {
 	if len(o.tries) >= maxOverflow {
 		clear(o.tries)
 	}
-	if try > 0 {
-		o.tries[id] = try
-	}
+	o.tries[id] = try
 }
 
 func (o *overflow) forget(id string) {

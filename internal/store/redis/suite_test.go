@@ -16,3 +16,13 @@ func TestStore(t *testing.T) {
 		return storetest.Env{Store: s, Advance: clock.advance}
 	})
 }
+
+// TestStoreOverPartitions does so with several partitions, which on a cluster lie on several masters.
+func TestStoreOverPartitions(t *testing.T) {
+	t.Parallel()
+	storetest.RunOverPartitions(t, func(tb testing.TB, limits store.Limits) storetest.Env {
+		tb.Helper()
+		s, clock := standing(tb, 3, limits)
+		return storetest.Env{Store: s, Advance: clock.advance}
+	})
+}

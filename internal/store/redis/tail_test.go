@@ -49,7 +49,7 @@ func (k *kit) awaitBlocked(n int) {
 func (k *kit) blockedClients() int {
 	k.Helper()
 	var n atomic.Int64
-	k.own.EachMaster(func(ctx context.Context, node *goredis.Client) error {
+	k.eachMaster(func(ctx context.Context, node *goredis.Client) error {
 		info, err := node.InfoMap(ctx, "clients").Result()
 		if err != nil {
 			return err

@@ -45,18 +45,24 @@ type applied struct {
 
 // apply carries out one plan with a guard.
 func (s *Store) apply(ctx context.Context, partition int, id string, p execution.Plan) (applied, error) {
-	replies := s.exchange(ctx, s.applyCall(partition, id, p))
-	if replies[0].err != nil {
+	c := s.applyCall(partition, id, p)
+	c.acked = s.config.Ack.waits()
+	r := s.exchange(ctx, c)[0]
+	if r.err != nil {
 		s.history.forget(id)
-		return applied{}, replies[0].err
+		return applied{}, r.err
 	}
-	return s.decodeApplied(id, p, replies[0].value)
+	out, err := s.decodeApplied(id, p, r.value)
+	if out.moved {
+		return out, err // nothing was changed
+	}
+	return acknowledged(r, out, err)
 }
 
 func (s *Store) applyCall(partition int, id string, p execution.Plan) call {
 	var head packer
 	head.array(2).text(id).plan(p)
-	return call{s.scripts.apply, s.keys.anchor(partition), append([]any{head.bytes()}, data(p)...)}
+	return call{script: s.scripts.apply, anchor: s.keys.anchor(partition), args: append([]any{head.bytes()}, data(p)...)}
 }
 
 func (s *Store) decodeApplied(id string, p execution.Plan, v any) (applied, error) {
@@ -112,11 +118,12 @@ func (s *Store) Cancel(ctx context.Context, id string, scope store.Scope, reason
 		head.plan(p)
 		args = data(p) // the reason, the same in every phase
 	}
-	v, err := s.run(ctx, s.scripts.cancel, partition, append([]any{head.bytes()}, args...)...)
-	if err != nil {
-		return store.Record{}, err
+	r := s.change(ctx, s.scripts.cancel, partition, append([]any{head.bytes()}, args...)...)
+	if r.err != nil {
+		return store.Record{}, r.err
 	}
-	return decodeRecord(v)
+	record, err := decodeRecord(r.value)
+	return acknowledged(r, record, err)
 }
 
 // decodeRecord reads {outcome, now, view}.

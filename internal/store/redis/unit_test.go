@@ -150,28 +150,32 @@ func TestParseURL(t *testing.T) {
 		TLS, Insecure                      bool
 	}
 	tests := map[string]parsed{
-		"redis://localhost":           {Addrs: []string{"localhost:6379"}},
-		"redis://":                    {Addrs: []string{"localhost:6379"}},
-		"redis://u:p%40@h:1/3":        {Addrs: []string{"h:1"}, User: "u", Password: "p@", DB: 3},
-		"redis://[::1]:7000?db=2":     {Addrs: []string{"[::1]:7000"}, DB: 2},
-		"redis://[::1]":               {Addrs: []string{"[::1]:6379"}},
-		"rediss://:secret@h":          {Addrs: []string{"h:6379"}, Password: "secret", TLS: true, ServerName: "h"},
-		"rediss://h?skip_verify=true": {Addrs: []string{"h:6379"}, TLS: true, ServerName: "h", Insecure: true},
-		"unix:///run/redis.sock?db=1": {Addrs: []string{"/run/redis.sock"}, DB: 1},
-		"unix://u:p@/run/redis.sock":  {Addrs: []string{"/run/redis.sock"}, User: "u", Password: "p"},
+		"redis://localhost":             {Addrs: []string{"localhost:6379"}},
+		"redis://":                      {Addrs: []string{"localhost:6379"}},
+		"redis://u:p%40@h:1/3":          {Addrs: []string{"h:1"}, User: "u", Password: "p@", DB: 3},
+		"redis://[::1]:7000?db=2":       {Addrs: []string{"[::1]:7000"}, DB: 2},
+		"redis://[::1]":                 {Addrs: []string{"[::1]:6379"}},
+		"redis://::1":                   {Addrs: []string{"[::1]:6379"}},
+		"redis://:0700/1?db=1":          {Addrs: []string{"localhost:700"}, DB: 1},
+		"redis://:%40%3A%2F%3F%23%25@h": {Addrs: []string{"h:6379"}, Password: "@:/?#%"},
+		"rediss://:secret@h":            {Addrs: []string{"h:6379"}, Password: "secret", TLS: true},
+		"rediss://h?skip_verify=true":   {Addrs: []string{"h:6379"}, TLS: true, Insecure: true},
+		"unix:///run/redis.sock?db=1":   {Addrs: []string{"/run/redis.sock"}, DB: 1},
+		"unix://u:p@/run/redis.sock":    {Addrs: []string{"/run/redis.sock"}, User: "u", Password: "p"},
 		"redis-sentinel://u:p@a:1,b/main/4?sentinel_username=s&sentinel_password=x": {Addrs: []string{"a:1", "b:6379"}, User: "u", Password: "p",
 			Master: "main", DB: 4, Kind: sentinel, SentinelUser: "s", SentinelPassword: "x"},
-		"rediss-sentinel://a/main":   {Addrs: []string{"a:6379"}, Master: "main", Kind: sentinel, TLS: true, ServerName: "a"},
+		"rediss-sentinel://a/main":   {Addrs: []string{"a:6379"}, Master: "main", Kind: sentinel, TLS: true},
 		"redis+cluster://a:1,b:2":    {Addrs: []string{"a:1", "b:2"}, Kind: cluster},
-		"rediss+cluster://u:p@a,b:2": {Addrs: []string{"a:6379", "b:2"}, User: "u", Password: "p", Kind: cluster, TLS: true, ServerName: "a"},
+		"rediss+cluster://u:p@a,b:2": {Addrs: []string{"a:6379", "b:2"}, User: "u", Password: "p", Kind: cluster, TLS: true},
 	}
 	for raw, want := range tests {
-		o, kind, err := parseURL(raw)
+		to, err := parseURL(raw)
 		if err != nil {
 			t.Errorf("%s: %v", raw, err)
 			continue
 		}
-		got := parsed{Addrs: o.Addrs, User: o.Username, Password: o.Password, Master: o.MasterName, DB: o.DB, Kind: kind,
+		o := to.options
+		got := parsed{Addrs: o.Addrs, User: o.Username, Password: o.Password, Master: o.MasterName, DB: o.DB, Kind: to.kind,
 			SentinelUser: o.SentinelUsername, SentinelPassword: o.SentinelPassword}
 		if o.TLSConfig != nil {
 			got.TLS, got.ServerName, got.Insecure = true, o.TLSConfig.ServerName, o.TLSConfig.InsecureSkipVerify

@@ -25,11 +25,13 @@ func (k *kit) failedWith(id string, code string) {
 
 func budgetLost(k *kit) {
 	id := k.submit().ID
-	for _, want := range []store.Maintained{{Requeued: 1}, {Requeued: 1}, {Failed: 1}} {
+	for range 2 {
 		k.claim()
-		k.Advance(lease)
-		k.same("maintained", want, k.maintain())
+		k.lose(1)
 	}
+	k.same("attempt", int64(3), k.claimAlone().Attempt)
+	k.Advance(lease)
+	k.same("maintained", store.Maintained{Failed: 1}, k.maintain())
 	k.failedWith(id, execution.FailureLeaseLost)
 	k.same("unfinished", int64(0), k.count().Nonterminal)
 }
@@ -76,9 +78,9 @@ func budgetApart(k *kit) {
 	k.claim()
 	k.Advance(lease)
 	k.same("maintained", store.Maintained{Requeued: 1}, k.maintain())
-	c = k.claim().Control
+	c = k.claimAlone()
 	k.do(c, execution.Release{Owned: k.owned(c)})
-	c = k.claim().Control
+	c = k.claimAlone()
 	k.same("spent", [4]int64{1, 1, 3, 4}, [4]int64{c.LostLeases, c.Retries, c.Claims, c.Attempt})
 	k.Advance(lease)
 	k.same("maintained", store.Maintained{Failed: 1}, k.maintain())

@@ -21,6 +21,8 @@ type worker struct {
 	held  execution.Control // as it holds it, or believes to
 	stale execution.Control // as it last held it
 	token string            // of its last poll
+
+	solitary bool // that poll asked for work on its last chance
 }
 
 // seen is what anybody has last seen of the execution.
@@ -82,14 +84,14 @@ func (w *worker) act() {
 		{2, func() { w.pass(time.Second) }},
 		{2, func() { w.pass(lease / 2) }},
 		{1, func() { w.pass(lease) }},
-		{2, func() { w.poll(w.name()) }},
-		{2, func() { w.poll(cmp.Or(w.token, w.name())) }}, // a repeat, where its batch is still good
+		{2, func() { w.poll(w.name(), false) }},
+		{2, func() { w.poll(cmp.Or(w.token, w.name()), w.solitary) }}, // a repeat, where its batch is still good
 	}
 	switch {
 	case w.status.Load() == execution.Waiting:
 		moves = append(moves, move{60, w.resume})
 	case w.status.Load() == execution.Queued:
-		moves = append(moves, move{30, func() { w.poll(w.name()) }})
+		moves = append(moves, move{30, func() { w.poll(w.name(), false) }}, move{15, func() { w.poll(w.name(), true) }})
 	case w.wait.Load() != 0:
 		moves = append(moves, move{3, w.resume})
 	}
@@ -136,7 +138,7 @@ func (w *worker) freeze() {
 	for _, do := range []func(){
 		func() { w.pass(lease) },
 		w.maintain,
-		func() { w.poll(w.token) },
+		func() { w.poll(w.token, w.solitary) },
 		func() { w.beat(before) },
 		func() { w.own(before) },
 	} {
@@ -146,12 +148,12 @@ func (w *worker) freeze() {
 	}
 }
 
-// poll claims.
-func (w *worker) poll(token string) {
-	w.token = token
-	in := polling{client: w.number, worker: fmt.Sprint("w", w.number), token: w.token}
+// poll claims; a solitary one takes only what is on its last chance.
+func (w *worker) poll(token string, solitary bool) {
+	w.token, w.solitary = token, solitary
+	in := polling{client: w.number, worker: fmt.Sprint("w", w.number), token: token, solitary: solitary}
 	out := w.send(faultstore.Poll, in, true, func() told {
-		p, err := w.faults.Poll(w.ctx, store.PollRequest{Worker: in.worker, Token: in.token,
+		p, err := w.faults.Poll(w.ctx, store.PollRequest{Worker: in.worker, Token: in.token, Solitary: solitary,
 			Revisions: []store.Want{{Revision: w.rev, Count: 1, Lease: lease}}})
 		if err != nil {
 			return refusal(err)

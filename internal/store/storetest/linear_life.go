@@ -16,6 +16,7 @@ type life struct {
 	now      execution.Instant
 	payloads payloads
 	progress int64
+	isolated bool              // it waits for a solitary poll
 	batches  [clients]claims   // what each worker was handed by its last poll that claimed
 	answers  [answerKeys]uint8 // digests of answers by their key; 0: not bound
 }
@@ -55,6 +56,7 @@ func (l life) decide(cmd execution.Command) (life, execution.Plan, error) {
 	if after.LogEpoch == "" && len(p.LogEntries(before, after, l.now)) > 0 {
 		after.LogEpoch = execution.NewLogEpoch(l.now)
 	}
+	l.isolated = after.Status == execution.Queued && (l.isolated || after.LastChance() && after.AvailableAt <= l.now.Millis())
 	l.control = after
 	for _, w := range p.Payloads {
 		*l.payloads.of(w.Kind) = string(w.Data)
@@ -77,9 +79,10 @@ func refusal(err error) told { return told{code: execution.CodeOf(err)} }
 
 // polling asks for work.
 type polling struct {
-	client int
-	worker string
-	token  string
+	client   int
+	worker   string
+	token    string
+	solitary bool
 }
 
 func (r polling) step(l life) (life, told) {
@@ -92,6 +95,9 @@ func (r polling) step(l life) (life, told) {
 		return l, told{now: l.now}
 	}
 	if l.control.Status != execution.Queued || l.now.Millis() < l.control.AvailableAt {
+		return l, told{now: l.now}
+	}
+	if l.isolated = l.isolated || !r.solitary && l.control.LastChance(); l.isolated != r.solitary {
 		return l, told{now: l.now}
 	}
 	l, _, err := l.decide(execution.Claim{Worker: r.worker, Token: r.token, Lease: lease})

@@ -51,9 +51,10 @@ func (m *model) submit(rt *rapid.T) {
 		Deployment: pick(rt, "deployment", "a", "b"),
 		Revision:   pick(rt, "revision", "r1", "r1", "r2"),
 		Owner:      pick(rt, "owner", "", "ann"),
-		Budgets:    pick(rt, "budgets", execution.DefaultBudgets(), execution.Budgets{LostLeases: 1, Retries: 1, Claims: 2}),
-		Delay:      pick(rt, "delay", 0, 0, 1500*time.Microsecond, time.Minute),
-		Input:      []byte(pick(rt, "input", `{}`, `[1.0,"\u0000"]`)),
+		Budgets: pick(rt, "budgets", execution.DefaultBudgets(), execution.Budgets{LostLeases: 1, Retries: 1, Claims: 2},
+			execution.Budgets{LostLeases: 2, Retries: 1, Claims: 3}),
+		Delay: pick(rt, "delay", 0, 0, 1500*time.Microsecond, time.Minute),
+		Input: []byte(pick(rt, "input", `{}`, `[1.0,"\u0000"]`)),
 	}
 	s.Key = store.Key{Owner: s.Owner, Deployment: s.Deployment, Value: pick(rt, "key", "", "", "k1", "k2"),
 		Fingerprint: [32]byte{byte(len(s.Input))}}
@@ -78,7 +79,8 @@ func (m *model) findKey(rt *rapid.T) {
 
 // poll takes all or nothing of each revision, so that both stores claim the same whatever they begin with.
 func (m *model) poll(rt *rapid.T) {
-	r := store.PollRequest{Worker: pick(rt, "worker", "w1", "w2"), Token: m.token()}
+	r := store.PollRequest{Worker: pick(rt, "worker", "w1", "w2"), Token: m.token(), Yields: pick(rt, "yields", true, false)}
+	r.Solitary = pick(rt, "solitary", false, false, false, true)
 	for _, d := range []string{"a", "b"} {
 		for _, v := range []string{"r1", "r2"} {
 			if pick(rt, "served", true, true, false) {
@@ -154,7 +156,7 @@ func (m *model) owned(rt *rapid.T, c execution.Control) execution.Command {
 		m.Fatal(err)
 	}
 	return pick[execution.Command](rt, "command",
-		execution.Checkpoint{Owned: o, Data: data, Consumed: pick(rt, "consumed", false, true), Lease: 20 * time.Second},
+		execution.Checkpoint{Owned: o, Data: data, Consumed: pick(rt, "consumed", false, true), Lease: 10 * time.Second},
 		execution.Report{Owned: o},
 		execution.Suspend{Owned: o, Wait: wait, Timeout: pick(rt, "timeout", 0, time.Minute)},
 		execution.Suspend{Owned: o, Checkpoint: data, Wait: wait},
@@ -168,7 +170,7 @@ func (m *model) beat(rt *rapid.T) {
 	var beats []store.Beat
 	for range rapid.IntRange(1, 3).Draw(rt, "beats") {
 		c := m.holder(rt)
-		b := store.Beat{ID: c.ID, Ownership: ownership(c), Lease: pick(rt, "lease", 0, 20*time.Second)}
+		b := store.Beat{ID: c.ID, Ownership: ownership(c), Lease: pick(rt, "lease", 0, 10*time.Second)}
 		if n := pick(rt, "chunks", 0, 1, 3); n > 0 {
 			b.Chunks = batch(c, m.chunks[c.ID], []string{`"a"`, `{}`, `"a longer chunk"`}[:n]...)
 			m.chunks[c.ID] += int64(n)
@@ -207,7 +209,7 @@ func (m *model) goAround(rt *rapid.T) {
 	c := m.holder(rt)
 	for _, cmd := range []execution.Command{
 		execution.Checkpoint{Owned: execution.Owned{Ownership: ownership(c), Operation: m.token()},
-			Data: fmt.Appendf(nil, "%d", m.tokens), Consumed: pick(rt, "consumed", false, true), Lease: 20 * time.Second},
+			Data: fmt.Appendf(nil, "%d", m.tokens), Consumed: pick(rt, "consumed", false, true), Lease: 10 * time.Second},
 		execution.Release{Owned: execution.Owned{Ownership: ownership(c), Operation: m.token()}},
 	} {
 		m.control, m.command = c, cmd

@@ -24,6 +24,7 @@ func pollTests() []test {
 		{name: "it tells of overdue leases, waits and retention", run: pollOverdue},
 		{name: "fences grow also when the clock steps back", run: pollFences},
 		{name: "nothing due is an empty answer", run: pollEmpty},
+		{name: "what arrives late claims nothing", run: pollLate},
 	}
 }
 
@@ -36,7 +37,7 @@ func pollClaims(k *kit) {
 	want := c
 	want.Status, want.Version, want.Fence, want.Attempt, want.Claims = execution.Running, 2, int64(now), 1, 1
 	want.Worker, want.Token, want.LeaseUntil, want.UpdatedAt = r.Worker, r.Token, now.Millis()+30_000, now.Millis()
-	k.same("reply", store.Polled{Claimed: []store.Claimed{{Control: want, Input: s.Input}}, Now: now}, k.poll(r))
+	k.same("reply", store.Polled{Claimed: []store.Claimed{{Control: want, Input: s.Input}}, Now: now, LeaseEnd: want.LeaseUntil}, k.poll(r))
 	k.same("stored", want, k.read(s.ID).Control)
 }
 
@@ -234,4 +235,20 @@ func pollFences(k *kit) {
 func pollEmpty(k *kit) {
 	k.same("reply", store.Polled{Now: k.now()}, k.poll(k.request(9)))
 	k.same("reply", store.Polled{Now: k.now()}, k.poll(store.PollRequest{Worker: "w", Token: "t"}))
+}
+
+// A copy of a poll that arrives after its repeat, or after a later poll that was remembered, claims nothing.
+func pollLate(k *kit) {
+	old := k.request(1)
+	old.Number, old.Doubt = 1, true
+	k.poll(old)
+	id := k.submit().ID
+	k.same("claimed late", 0, len(k.poll(old).Claimed))
+	next := k.request(1)
+	next.Number = 2
+	k.same("claimed", []string{id}, ids(k.poll(next).Claimed))
+	id = k.submit().ID
+	k.same("claimed late", 0, len(k.poll(old).Claimed))
+	next.Token, next.Number = k.token(), 3
+	k.same("claimed", []string{id}, ids(k.poll(next).Claimed))
 }

@@ -14,6 +14,7 @@ func recoverTests() []test {
 		{name: "the old holder is refused after a new claim", run: recoverFenced},
 		{name: "one pass is bounded and tells of the rest", run: recoverBounded},
 		{name: "maintenance at rest does nothing", run: recoverRest},
+		{name: "a clock that is set back leaves no lease behind", run: recoverBack},
 	}
 }
 
@@ -80,4 +81,22 @@ func recoverRest(k *kit) {
 	k.Advance(time.Hour)
 	k.same("maintained", store.Maintained{}, k.maintain())
 	k.same("control", c, k.read(c.ID).Control)
+}
+
+// The clock may be set back: who holds a lease renews it, and of who doesn't it is over a lease later.
+func recoverBack(k *kit) {
+	k.start()
+	alive := k.start()
+	k.Advance(-10 * time.Minute)
+	renew := func() { k.ok(k.beat(store.Beat{ID: alive.ID, Ownership: ownership(alive), Lease: lease})[0].Err) }
+	renew()
+	k.same("maintained", store.Maintained{}, k.maintain())
+	k.Advance(lease / 2)
+	renew()
+	k.Advance(lease/2 - time.Millisecond)
+	k.same("maintained", store.Maintained{}, k.maintain())
+	k.Advance(time.Millisecond)
+	k.same("maintained", store.Maintained{Requeued: 1}, k.maintain())
+	k.same("lost leases", int64(1), k.claim().Control.LostLeases)
+	k.do(alive, complete(k, alive))
 }

@@ -4,6 +4,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -19,15 +20,30 @@ type Env struct {
 	Advance func(d time.Duration)
 }
 
-// Factory makes an Env with one partition and the given limits, and sees to it that it is closed when the test ends.
+// Factory makes an Env, with one partition but for [RunOverPartitions], and the given limits, and sees to it that it is closed when the test ends.
 type Factory func(t testing.TB, limits store.Limits) Env
 
 // Run holds a store against its contract.
 func Run(t *testing.T, f Factory) {
-	themes := []struct {
-		name  string
-		tests []test
-	}{
+	hold(t, f, themes())
+}
+
+// RunOverPartitions holds a store with several partitions against what its contract promises whatever their number. Ceilings,
+// keys, tails, doorbells and turns are of a partition, and left to the store's own tests.
+func RunOverPartitions(t *testing.T, f Factory) {
+	hold(t, f, slices.DeleteFunc(themes(), func(th theme) bool {
+		return slices.Contains([]string{"Capacity", "Keys", "Tail", "Doorbell", "Solitary"}, th.name)
+	}))
+}
+
+// theme is some promises of the contract that belong together.
+type theme struct {
+	name  string
+	tests []test
+}
+
+func themes() []theme {
+	return []theme{
 		{"Submit", submitTests()},
 		{"Keys", keyTests()},
 		{"Capacity", capacityTests()},
@@ -39,6 +55,7 @@ func Run(t *testing.T, f Factory) {
 		{"Waits", waitTests()},
 		{"Retry", retryTests()},
 		{"Recover", recoverTests()},
+		{"Solitary", solitaryTests()},
 		{"Budgets", budgetTests()},
 		{"Beat", beatTests()},
 		{"History", historyTests()},
@@ -51,6 +68,9 @@ func Run(t *testing.T, f Factory) {
 		{"Concurrency", concurrencyTests()},
 		{"Borders", borderTests()},
 	}
+}
+
+func hold(t *testing.T, f Factory, themes []theme) {
 	for _, theme := range themes {
 		t.Run(theme.name, func(t *testing.T) {
 			t.Parallel()

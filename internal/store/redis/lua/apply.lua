@@ -14,6 +14,7 @@ local function apply()
   local c, why = load(id)
   if not c then return {why, us} end
   if p.operation ~= '' and string.sub(c.y, 1, #p.operation + 1) == p.operation .. ':' then
+    repeated()
     return {'done', us, record(c)}
   end
   why = refusal(c, p)

@@ -38,3 +38,9 @@ local function first(...)
   if failed(reply) then return redis.call(...) end
   return reply
 end
+
+-- A reply that only repeats what was done before, for a caller who waits for its acknowledgement: a wait speaks of what its own
+-- connection has written, and the first try may have come over another one.
+local function repeated()
+  if ACKED then first('SET', anchor .. 'ack', '', 'PX', '60000') end
+end

@@ -10,7 +10,9 @@
 --       last two parts come with chunks that stand in the log now; the last one tells what it holds, newest first, where that
 --       was not known.
 --
--- Invariants 3, 6: nothing is written under a lease that is over, and a batch of chunks once.
+-- Invariants 3, 6: nothing is written under a lease that is over, and a batch of chunks once. A copy of a batch that was sent
+-- again may arrive at any later time, on a connection that the client has given up. So what was repeated leaves its attempt
+-- and the number of the chunk after it in the control, and what lies before that is not appended any more.
 local beats = cmsgpack.unpack(ARGV[1])
 local at = 1
 
@@ -23,11 +25,11 @@ local function header(data)
   return tonumber(attempt), tonumber(first_chunk), chunks, #data - #line - 1
 end
 
--- The entry of the batch, where an earlier try has appended it.
+-- The entry of the batch, where an earlier try has appended it. The log's own bound bounds the search.
 local function appended(id, data)
   local attempt, number = header(data)
   local last = '+'
-  for _ = 1, 8 do
+  while true do
     local page = redis.pcall('XREVRANGE', key('l', id), last, '-', 'COUNT', '16')
     if failed(page) or #page == 0 then return nil end
     for _, entry in ipairs(page) do
@@ -69,7 +71,16 @@ local function add(id, trim, data)
   if not failed(reply) then return reply end
 end
 
+-- Whether the batch, or one behind it, was repeated before, so that this copy of it comes too late.
+local function late(c, attempt, number)
+  local a, n = string.match(c.mark, '^(%d+) (%d+)$')
+  return tonumber(a) == attempt and number < tonumber(n)
+end
+
 local function stream(c, mode, trim, data)
+  local attempt, number, chunks = header(data)
+  if late(c, attempt, number) then return 'ok' end
+  if mode == 2 then first('HSET', key('c', c.id), '&', text(attempt) .. ' ' .. text(number + chunks)) end
   local id = mode == 2 and appended(c.id, data) or add(c.id, trim, data)
   if not id then return 'log' end
   if c.g == '' then first('HSET', key('c', c.id), 'g', text(math.max(ms, 1))) end
@@ -79,10 +90,10 @@ end
 
 -- As much of a control as a beat needs.
 local function glance(id)
-  local raw = redis.pcall('HMGET', key('c', id), 's', 'w', 'k', 'f', 'e', 'v', 'x', 'g', 'z')
+  local raw = redis.pcall('HMGET', key('c', id), 's', 'w', 'k', 'f', 'e', 'v', 'x', 'g', 'z', '&')
   if failed(raw) then return nil, 'malformed' end
   if not raw[1] then return nil, 'lost' end
-  local c = {id = id, s = raw[1], w = raw[2], k = raw[3], g = raw[8] or '', x = raw[7] and 1 or 0}
+  local c = {id = id, s = raw[1], w = raw[2], k = raw[3], g = raw[8] or '', x = raw[7] and 1 or 0, mark = raw[10] or ''}
   if c.s ~= 'r' then return nil, 'lost' end
   c.f, c.e, c.v = integer(raw[4] or ''), integer(raw[5] or ''), integer(raw[6] or '')
   if not (c.f and c.e and c.v) or raw[9] ~= text(SCHEMA) then return nil, 'malformed' end

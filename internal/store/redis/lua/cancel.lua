@@ -11,7 +11,10 @@ local function cancel()
   local c, why = load(id)
   if not c then return {why, us} end
   if every ~= 1 and c.o ~= owner then return {'missing', us} end
-  if ENDED[c.s] or c.x > 0 then return answer('ok', c) end
+  if ENDED[c.s] or c.x > 0 then
+    repeated()
+    return answer('ok', c)
+  end
   local p = plan(({q = queued, r = running, w = waiting})[c.s], 2)
   local n, before = prepare(c, p)
   if not n then return {before, us} end

@@ -1,16 +1,17 @@
 -- Controls: reading, validating, changing and writing them, exactly as package execution does.
 --
--- A control is a table from field code to value, numbers as numbers, with absent fields at their zero. Two fields are the
--- store's own and never leave it: '#', the digest of the idempotency key, and '~', which says that values too long for a
--- listpack stand in the hash m:<id>.
+-- A control is a table from field code to value, numbers as numbers, with absent fields at their zero. Three fields are the
+-- store's own and never leave it: '#', the digest of the idempotency key, '~', which says that values too long for a
+-- listpack stand in the hash m:<id>, and '&', up to which chunks are settled: see beat.lua.
 local SCHEMA = 1
 local MAX = 9007199254740991
 local STATUS = {q = true, r = true, w = true, c = true, f = true, x = true}
 local ENDED = {c = true, f = true, x = true}
 local ABSENT = {
   z = 0, v = 0, f = 0, a = 0, l = 0, n = 0, c = 0, bl = 0, bn = 0, bc = 0, e = 0, t = 0, x = 0, q = 0, h = 0, p = 0, m = 0,
-  b = 0, u = 0, d = '', r = '', o = '', w = '', k = '', y = '', g = '', ['#'] = '', ['~'] = '',
+  b = 0, u = 0, d = '', r = '', o = '', w = '', k = '', y = '', g = '', ['#'] = '', ['~'] = '', ['&'] = '',
 }
+local OWN = {['#'] = true, ['~'] = true, ['&'] = true}
 local ZEROS = {__index = ABSENT}
 
 -- A canonical integer within [0, MAX], or nil.
@@ -77,7 +78,7 @@ end
 local function record(c)
   local out = {}
   for f, v in pairs(c) do
-    if f ~= '#' and f ~= '~' and v ~= 0 and v ~= '' then
+    if not OWN[f] and v ~= 0 and v ~= '' then
       out[#out + 1] = f
       out[#out + 1] = v
     end

@@ -19,14 +19,16 @@ end
 
 -- How many of a revision are due, how many are not, and since when the oldest due one waits.
 local function backlog(q)
-  local heads = {}
-  local ready, delayed = size('ready:' .. q), size('delayed:' .. q)
-  local due = 0
-  if delayed > 0 then due = redis.call('ZCOUNT', anchor .. 'delayed:' .. q, '-inf', text(ms)) end
-  if ready > 0 then heads[1] = redis.call('ZRANGE', anchor .. 'ready:' .. q, '0', '0', 'WITHSCORES')[2] end
-  if due > 0 then heads[#heads + 1] = redis.call('ZRANGE', anchor .. 'delayed:' .. q, '0', '0', 'WITHSCORES')[2] end
-  local oldest = math.min(tonumber(heads[1] or 0), tonumber(heads[2] or heads[1] or 0))
-  return ready + due, delayed - due, oldest
+  local sizes = {ready = size('ready:' .. q), solitary = size('solitary:' .. q), delayed = 0}
+  local delayed, oldest = size('delayed:' .. q), nil
+  if delayed > 0 then sizes.delayed = redis.call('ZCOUNT', anchor .. 'delayed:' .. q, '-inf', text(ms)) end
+  for index, n in pairs(sizes) do
+    if n > 0 then
+      local since = tonumber(redis.call('ZRANGE', anchor .. index .. ':' .. q, '0', '0', 'WITHSCORES')[2])
+      oldest = math.min(oldest or since, since)
+    end
+  end
+  return sizes.ready + sizes.solitary + sizes.delayed, delayed - sizes.delayed, oldest or 0
 end
 
 -- What the server says to a write that may take memory; there is no key that this one could write.

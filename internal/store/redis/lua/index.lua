@@ -20,6 +20,15 @@ local function leave(index, id)
   redis.pcall('ZREM', anchor .. index, id)
 end
 
+-- How much later a member is looked at again whose control is of a schema that this release does not know.
+local FOREIGN_DELAY = 60000
+
+-- Puts off such work among what is claimed: it hides nothing behind it, and keeps no doorbell quiet. The control is not touched.
+local function postpone(index, q, id)
+  leave(index .. q, id)
+  enter('delayed:' .. q, ms + FOREIGN_DELAY, id)
+end
+
 -- Tells who listens that work of a revision has become due, or falls due sooner than was known.
 local function ring(c)
   redis.pcall('PUBLISH', anchor .. 'bell', queue(c))
@@ -31,14 +40,28 @@ local function next_due(q)
   if not failed(head) then return tonumber(head[2]) end
 end
 
+-- Whether an execution that lost a lease before would fail with the next one that it loses: Control.LastChance.
+local function last_chance(c)
+  return c.l > 0 and (c.l + 1 >= c.bl or c.c + 1 >= c.bc)
+end
+
 local function idle(q)
   return redis.pcall('ZCARD', anchor .. 'ready:' .. q) == 0
 end
 
--- Puts a queued execution where it will be claimed from. The doorbell rings only where a sleeping worker must hear of it:
+-- Puts an execution on its last chance where only a process that runs nothing else claims from.
+local function isolate(c)
+  local empty = redis.pcall('ZCARD', anchor .. 'solitary:' .. queue(c)) == 0
+  enter('solitary:' .. queue(c), ms, c.id)
+  if empty then ring(c) end
+end
+
+-- Puts a queued execution where it will be claimed from; a delayed one on its last chance goes on from there when it is
+-- looked at. The doorbell rings only where a sleeping worker must hear of it:
 -- nothing was due before, and this one is due now or sooner than all that was known.
 local function enqueue(c)
   local q = queue(c)
+  if c.t <= ms and last_chance(c) then return isolate(c) end
   if c.t <= ms then
     local quiet = idle(q)
     enter('ready:' .. q, ms, c.id)
@@ -95,6 +118,7 @@ end
 local function reindex(c, n, before)
   if c.s == 'q' then
     leave('ready:' .. queue(c), c.id)
+    if c.l > 0 then leave('solitary:' .. queue(c), c.id) end
     if c.t > 0 then leave('delayed:' .. queue(c), c.id) end
   elseif c.s == 'r' and n.s ~= 'r' then
     leave('leases', c.id)
@@ -126,8 +150,7 @@ local function reject(id, where)
   local known, revision = string.match(where, '^%a+:([^@]*)@(.*)$')
   local c = {id = id, d = known or raw[1], r = revision or raw[2]}
   if not c.d or not c.r then return end
-  leave('ready:' .. queue(c), id)
-  leave('delayed:' .. queue(c), id)
+  for _, index in ipairs({'ready:', 'delayed:', 'solitary:'}) do leave(index .. queue(c), id) end
   if listed == 1 and not ENDED[raw[3] or ''] then free(c, counters(c)) end
 end
 

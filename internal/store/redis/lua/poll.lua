@@ -1,20 +1,28 @@
 -- poll hands out due work of the revisions that a process runs, and tells what lies ahead.
 --
 -- KEYS  [1] anchor of the partition
--- ARGV  [1] packed {worker, token, payload bytes at most or 0, continued: 0 or 1, shared: 0 or 1,
---           {queue, count, index of its plan, ...}, {plan, ...}, longest lease in ms}
+-- ARGV  [1] packed {worker, token, payload bytes at most or 0, mode, {queue, count, index of its plan, ...}, {plan, ...},
+--           longest lease in ms, number or 0}
+--           mode: the sum of 1 continued, 2 shared, 4 solitary, 8 yields, 16 doubt
 --           count: -1 nothing, 0 tell only whether there is some
--- Reply {packed {now, next due or 0, more, left, overdue, malformed},
+-- Reply {packed {now, next due or 0, more, left, ahead, malformed, held},
 --       {control, input, checkpoint, answer, invalid: 0 or 1}, ...}
 --       more: the bounds of this script left due work that was asked for; left: the places among the queues asked for, from
---       0, of those of which there is more due than was asked for
+--       0, of those of which there is more due than was asked for; ahead: in how many milliseconds the lease that ends soonest
+--       runs out, 0 where something is overdue, -1 where nothing runs; held: 1 where work on its last chance waits, 2 where
+--       this worker is to become empty for it
 --
 -- Invariants 3, 4, 11: a claim is handed out once. The ids of a worker's batch stand under its token for a lease, so that a
 -- repeat hands out the same claims at no cost to a budget. A continued poll adds to the batch of its token. Of
--- a shared one, which asks several partitions, each remembers also that it gave nothing. At most
--- 100 members are moved or looked at. What can't be read leaves the index, what this release does not know stays.
-local worker, token, max, continued, shared, wants, packed, lease = unpack(cmsgpack.unpack(ARGV[1]))
-local out, batch = {false}, {token, 0, 0}
+-- a shared one, which asks several partitions, each remembers also that it gave nothing, and so does one in doubt, of which a
+-- copy may be under way: that, and any with a lower number than what is remembered, claims nothing. At most
+-- 100 members are moved or looked at. What can't be read leaves the index, what this release does not know is put off. Work on
+-- its last chance is handed out to a solitary poll only, one at a time: it never fails for what runs beside it.
+local worker, token, max, mode, wants, packed, lease, number = unpack(cmsgpack.unpack(ARGV[1]))
+local function is(bits) return bit.band(mode, bits) > 0 end
+local continued, shared, solitary, yields, doubt = is(1), is(2), is(4), is(8), is(16)
+local out, batch = {false}, {token, 0, 0, number} -- ids follow
+local longest = 0 -- lease that anybody has asked for here
 local bytes, looked, kept, moved, more, malformed, soonest = 0, 0, 0, 0, 0, 0, 0
 local left, unripe = {}, {}
 local BOUND = 100
@@ -55,18 +63,27 @@ local function claim(c, p)
   return true
 end
 
+-- What is remembered of the worker's polls; nil: nothing that counts.
+local function remembered()
+  local got = redis.call('MGET', key('batch', worker), anchor .. 'lease')
+  longest = integer(got[2] or '') or 0
+  if not got[1] then return nil end
+  local readable, old = pcall(cmsgpack.unpack, got[1])
+  if not readable or type(old) ~= 'table' or #old < 4 or old[3] <= ms then return nil end
+  return old
+end
+
 -- A repeat: the claims of the batch that are still good. False where there is none, or to add to it.
 local function replay()
-  local stored = redis.pcall('GET', key('batch', worker))
-  if not stored or failed(stored) then return false end
-  local readable, old = pcall(cmsgpack.unpack, stored)
-  if not readable or type(old) ~= 'table' or old[1] ~= token or old[3] <= ms then return false end
-  if continued == 1 then
+  local old = remembered()
+  if not old then return false end
+  if old[1] ~= token then return number > 0 and number < old[4] end
+  if continued then
     batch = old
     return false
   end
   more = old[2]
-  for i = 4, #old do
+  for i = 5, #old do
     local c = load(old[i])
     if c and owned(c, worker, token, c.f, 0) then hand_out(c, payloads(c)) end
   end
@@ -76,6 +93,7 @@ end
 local function remember()
   batch[2], batch[3] = more, math.max(batch[3], ms + lease)
   first('SET', key('batch', worker), cmsgpack.pack(batch), 'PX', text(math.max(lease, 1)))
+  if lease > longest then first('SET', anchor .. 'lease', text(lease)) end
 end
 
 -- Moves members that have fallen due to the set from which they are claimed, where they stay: as many as may be claimed, so
@@ -113,18 +131,28 @@ local function look_ahead(q, wanted)
   if due and (soonest == 0 or due < soonest) then soonest = due end
 end
 
--- Looks at one member of a queue: 'claimed', 'gone' from the queue, or 'kept' in it.
-local function take(q, id, p)
+-- Looks at one member of a queue's index: 'claimed', 'gone' from it, or 'kept' in it.
+local function take(index, q, id, p)
   local c, why = load(id)
   if why == 'malformed' then
-    reject(id, 'ready:' .. q)
+    reject(id, index .. q)
     malformed = malformed + 1
     return 'gone'
   elseif why == 'missing' or c and (c.s ~= 'q' or queue(c) ~= q) then
-    leave('ready:' .. q, id)
+    leave(index .. q, id)
+    return 'gone'
+  elseif c and not solitary and last_chance(c) then
+    leave(index .. q, id)
+    isolate(c)
+    return 'gone'
+  elseif why == 'foreign' then
+    postpone(index, q, id)
     return 'gone'
   end
-  return c and claim(c, p) and 'claimed' or 'kept'
+  if claim(c, p) then return 'claimed' end
+  -- Out of sight for a minute, so that no process becomes empty for what it can't claim.
+  if solitary then enter(index .. q, ms + 60000, id) end
+  return 'kept'
 end
 
 local function full()
@@ -153,19 +181,81 @@ local function serve(place, q, wanted, p)
     for _, id in ipairs(page) do
       if wanted == 0 or full() then return unserved(place, wanted) end
       looked = looked + 1
-      local fate = take(q, id, p)
+      local fate = take('ready:', q, id, p)
       if fate == 'claimed' then wanted = wanted - 1 end
       if fate == 'kept' then passed, kept = passed + 1, kept + 1 end
     end
   end
 end
 
-local function overdue()
-  for _, index in ipairs({'leases', 'waits', 'retention'}) do
-    local n = redis.pcall('ZCOUNT', anchor .. index, '-inf', text(ms))
-    if not failed(n) and n > 0 then return 1 end
+-- Since when the member of a queue waits that waits longest for a process that runs nothing else.
+local function held_since(q)
+  local head = redis.pcall('ZRANGE', anchor .. 'solitary:' .. q, '0', '0', 'WITHSCORES')
+  if failed(head) or #head == 0 or tonumber(head[2]) > ms then return nil end
+  return tonumber(head[2])
+end
+
+-- The places of the queues in which work on its last chance waits, the longest wait first.
+local function held_places()
+  local some, out = 0, {}
+  for from = 1, #wants, 3000 do
+    local keys = {}
+    for i = from, math.min(from + 2999, #wants), 3 do keys[#keys + 1] = anchor .. 'solitary:' .. wants[i] end
+    some = some + redis.call('EXISTS', unpack(keys))
   end
-  return 0
+  if some == 0 then return out end
+  for i = 1, #wants, 3 do
+    local since = held_since(wants[i])
+    if since then out[#out + 1] = {since = since, at = i} end
+  end
+  table.sort(out, function(a, b) return a.since < b.since or a.since == b.since and a.at < b.at end)
+  return out
+end
+
+-- Claims the one member that waits longest, of the queues asked for.
+local function serve_solitary(plans)
+  for _, place in ipairs(held_places()) do
+    local q, p = wants[place.at], plans[wants[place.at + 2]]
+    while wants[place.at + 1] > 0 and held_since(q) and not full() do
+      looked = looked + 1
+      local id = redis.call('ZRANGE', anchor .. 'solitary:' .. q, '0', '0')[1]
+      if take('solitary:', q, id, p) == 'claimed' then
+        if redis.pcall('GET', anchor .. 'turn:' .. q) == worker then redis.call('DEL', anchor .. 'turn:' .. q) end
+        return
+      end
+    end
+  end
+end
+
+-- Whether it is this worker's turn to become empty for a queue. Nobody else takes it for a lease.
+local function turn(q)
+  local name, ttl = anchor .. 'turn:' .. q, text(math.max(lease, 1))
+  local took = try('SET', name, worker, 'NX', 'PX', ttl)
+  if took and not failed(took) then return true end
+  if redis.pcall('GET', name) ~= worker then return false end
+  redis.call('PEXPIRE', name, ttl)
+  return true
+end
+
+-- Whether work on its last chance waits, and whether this worker is to become empty for it, since it has waited for a lease.
+local function held()
+  local out = 0
+  for _, place in ipairs(held_places()) do
+    out = math.max(out, 1)
+    if yields and ms - place.since >= lease and turn(wants[place.at]) then out = 2 end
+  end
+  return out
+end
+
+-- In how many milliseconds the lease that ends soonest runs out; 0: something is overdue; -1: nothing runs.
+local function ahead()
+  for _, index in ipairs({'waits', 'retention'}) do
+    local n = redis.pcall('ZCOUNT', anchor .. index, '-inf', text(ms))
+    if not failed(n) and n > 0 then return 0 end
+  end
+  local head = redis.pcall('ZRANGE', anchor .. 'leases', '0', '0', 'WITHSCORES')
+  if failed(head) or #head == 0 then return -1 end
+  return math.max(tonumber(head[2]) - ms, 0)
 end
 
 -- Says which revisions are served, a thousand at a time: Lua passes no more than some thousand arguments.
@@ -180,15 +270,26 @@ local function present()
   end
 end
 
-for i = 1, #wants, 3 do look_ahead(wants[i], wants[i + 1]) end
-if not replay() then
-  local plans = {}
-  for i, h in ipairs(packed) do plans[i] = plan(h, 2) end
+local function serve_all(plans)
   for i = 1, #wants, 3 do
     if wants[i + 1] >= 0 then serve((i - 1) / 3, wants[i], wants[i + 1], plans[wants[i + 2]]) end
   end
-  if #out > 1 or shared == 1 and lease > 0 then remember() end
+end
+
+if not solitary then
+  for i = 1, #wants, 3 do look_ahead(wants[i], wants[i + 1]) end
+end
+if not replay() then
+  local plans = {}
+  for i, h in ipairs(packed) do plans[i] = plan(h, 2) end
+  local hand = solitary and serve_solitary or serve_all
+  hand(plans)
+  if #out > 1 or (shared or doubt) and lease > 0 then remember() end
 end
 present()
-out[1] = cmsgpack.pack({us, soonest, more, left, overdue(), malformed})
+if solitary then
+  out[1] = cmsgpack.pack({us, 0, 0, left, -1, malformed, 0})
+else
+  out[1] = cmsgpack.pack({us, soonest, more, left, ahead(), malformed, held()})
+end
 return out

@@ -31,7 +31,10 @@ local function resume()
   if not c then return {why, us} end
   if every ~= 1 and c.o ~= owner then return {'missing', us} end
   local seen = bound_answer()
-  if seen == 'replayed' then return answer(seen, c) end
+  if seen == 'replayed' then
+    repeated()
+    return answer(seen, c)
+  end
   if seen then return {seen, us} end
   if c.s ~= 'w' then return {'idle', us, c.s} end
   if sequence ~= 0 and sequence ~= c.q then return {'moved', us, c.q} end

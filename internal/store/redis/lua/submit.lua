@@ -47,15 +47,20 @@ local function create(before)
   return {'created', us, record(n)}
 end
 
+local function found(c)
+  repeated()
+  return answer('found', c)
+end
+
 local function submit()
   local c, why
   if digest ~= '' then
     c, why = bound(digest, fingerprint)
-    if c then return answer('found', c) end
+    if c then return found(c) end
     if why ~= 'missing' then return {why, us} end
   end
   c, why = load(id)
-  if c then return answer('found', c) end
+  if c then return found(c) end
   if why ~= 'missing' then return {why, us} end
   local target = {d = '', r = ''}
   for i = 1, #packed[11], 3 do target[packed[11][i]] = packed[11][i + 2] end

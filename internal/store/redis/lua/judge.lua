@@ -1,0 +1,122 @@
+-- What doctor holds against the authority, the control. Judging writes nothing, and sees one instant: what one script leaves
+-- behind is whole, so that work on the move is never judged halfway.
+--
+-- Every judgement takes an id and returns a code, '' where all is well. repair.lua judges again before its first write.
+local KINDS = {'m', 'i', 'k', 'r', 'e', 'w', 'a', 'x', 'p', 'l', 'n'}
+local TYPES = {
+  m = 'hash', i = 'string', k = 'string', r = 'string', e = 'string', w = 'string', a = 'string', x = 'string', p = 'list',
+  l = 'stream', n = 'hash',
+}
+-- Without these an unfinished execution can't go on.
+local NEEDED = {i = true, k = true, a = true, p = true, w = true}
+
+local function type_of(name)
+  return redis.call('TYPE', anchor .. name).ok
+end
+
+-- Whether the id stands in the index, and no later than it should.
+local function stands(index, id, latest)
+  local score = redis.pcall('ZSCORE', anchor .. index, id)
+  if not score or failed(score) then return false end
+  return not latest or tonumber(score) <= latest
+end
+
+-- Whether a well-formed control stands where it will be found. What an older release put off stands a little later.
+local function indexed(c)
+  local later = ms + FOREIGN_DELAY
+  if c.s == 'q' then
+    return stands('ready:' .. queue(c), c.id) or stands('solitary:' .. queue(c), c.id, later) or stands('delayed:' .. queue(c), c.id, math.max(c.t, later))
+  elseif c.s == 'r' then
+    return stands('leases', c.id, c.e) and stands('running', c.id, math.max(c.e, later))
+  elseif c.s == 'w' then
+    return c.h == 0 or stands('waits', c.id, c.h)
+  end
+  return stands('retention', c.id)
+end
+
+-- The payloads of an execution whose type is wrong: all of them, and whether it can't go on without one.
+local function misshapen(c)
+  local wrong, fatal = {}, false
+  for _, kind in ipairs(KINDS) do
+    local is = type_of(kind .. ':' .. c.id)
+    if is ~= 'none' and is ~= TYPES[kind] then
+      wrong[#wrong + 1] = key(kind, c.id)
+      if NEEDED[kind] then fatal = true end
+    end
+  end
+  return wrong, fatal and not ENDED[c.s]
+end
+
+-- The keys of an ended execution that would stay forever.
+local function lasting(c)
+  local out = {}
+  if not ENDED[c.s] then return out end
+  local names = {key('c', c.id)}
+  for _, kind in ipairs(KINDS) do names[#names + 1] = key(kind, c.id) end
+  local binding = key('b', c['#'])
+  if c['#'] ~= '' and redis.call('EXISTS', binding) == 1 then names[#names + 1] = binding end
+  for _, name in ipairs(names) do
+    if redis.call('PTTL', name) == -1 then out[#out + 1] = name end
+  end
+  return out
+end
+
+local function held(id)
+  for _, kind in ipairs(KINDS) do
+    if redis.call('EXISTS', key(kind, id)) == 1 then return true end
+  end
+  return false
+end
+
+-- All that is wrong with one execution. overdue is how long a lease may be over.
+local function judge(id, overdue)
+  local c, why = load(id)
+  if why == 'missing' then return held(id) and {'orphan_keys'} or {} end
+  if why == 'malformed' then return {'malformed_control'} end
+  if why == 'foreign' then return {'foreign_schema'} end
+  local out = {}
+  if not indexed(c) then out[#out + 1] = 'missing_index' end
+  if #misshapen(c) > 0 then out[#out + 1] = 'wrong_type' end
+  if #lasting(c) > 0 then out[#out + 1] = 'missing_ttl' end
+  if c.s == 'r' and c.e + overdue < ms then out[#out + 1] = 'lease_over' end
+  return out, c
+end
+
+-- Whether a control belongs into the index that it stands in.
+local function belongs(index, c)
+  if index == 'leases' or index == 'running' then return c.s == 'r' end
+  if index == 'waits' then return c.s == 'w' and c.h > 0 end
+  if index == 'retention' then return ENDED[c.s] end
+  local kind, q = string.match(index, '^(%a+):(.*)$')
+  if not kind or c.s ~= 'q' or queue(c) ~= q then return false end
+  if kind == 'solitary' then return last_chance(c) end
+  return not stands('solitary:' .. q, c.id) and (kind == 'ready' or not stands('ready:' .. q, c.id))
+end
+
+-- What is wrong with a member of an index. What can't be read belongs into malformed alone, or nowhere.
+local function judge_member(index, id)
+  if not stands(index, id) then return '' end
+  local c, why = load(id)
+  if why == 'foreign' then return '' end
+  if why == 'malformed' then return 'malformed_control' end
+  return c and belongs(index, c) and '' or 'stray_member'
+end
+
+-- What is wrong with a binding. It leads to a control that knows of it; where the control can't be read it stays.
+local function judge_binding(digest)
+  local value = redis.pcall('GET', key('b', digest))
+  if not value then return '' end
+  if failed(value) then return 'wrong_type' end
+  local id = string.sub(value, 33)
+  if redis.call('EXISTS', key('c', id)) == 0 then return 'orphan_binding' end
+  local known = redis.pcall('HGET', key('c', id), '#')
+  return (failed(known) or known == digest) and '' or 'orphan_binding'
+end
+
+-- What is wrong with a key that belongs to no execution: its type, or that it has no time to live though it must.
+local function judge_key(name, wanted, mortal)
+  local is = type_of(name)
+  if is ~= 'none' and is ~= wanted then return 'wrong_type' end
+  if mortal == 1 and redis.call('PTTL', anchor .. name) == -1 then return 'missing_ttl' end
+  return ''
+end
