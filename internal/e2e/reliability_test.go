@@ -12,19 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windrow-run/windrow/internal/faultkit"
 	"github.com/windrow-run/windrow/internal/redistest"
 )
 
 // long reports whether the long forms are wanted: the same tests with the numbers that docs/reliability.md reports.
-func long() bool { return os.Getenv("WINDROW_RELIABILITY") == "long" }
-
-// count is how often a test does its harm.
-func count(short, many int) int {
-	if long() {
-		return many
-	}
-	return short
-}
+func long() bool { return os.Getenv(faultkit.EnvReliability) == "long" }
 
 // patience bounds a test with a fleet.
 func patience() time.Duration {
@@ -119,7 +112,7 @@ func (f *fleet) survived(harm string, times int, begin time.Time) {
 // Servers are killed, one after the other, while work goes on.
 func TestManyKills(t *testing.T) {
 	f := newFleet(t, 3, redistest.Options{}, start, enduring()...)
-	begin, kills := time.Now(), count(10, 1000)
+	begin, kills := time.Now(), faultkit.Count(t, 10, 1000)
 	stop := f.load(24)
 	for round := range kills {
 		i := round % len(f.servers)
@@ -135,7 +128,7 @@ func TestManyKills(t *testing.T) {
 // Servers stand still for one and a half leases, two at a time, and then go on with work that is not theirs any more.
 func TestManyPauses(t *testing.T) {
 	f := newFleet(t, 4, redistest.Options{}, start, enduring()...)
-	begin, pauses := time.Now(), count(4, 200)
+	begin, pauses := time.Now(), faultkit.Count(t, 4, 200)
 	stop := f.load(24)
 	var pairs sync.WaitGroup
 	for pair := range 2 {
@@ -174,7 +167,7 @@ func (f *fleet) pause(i int, d time.Duration) {
 // Redis with every write on disk is killed again and again: nothing is lost.
 func TestManyRestarts(t *testing.T) {
 	f := newFleet(t, 2, redistest.Options{AppendFsync: "always"}, start, enduring()...)
-	begin, restarts := time.Now(), count(5, 200)
+	begin, restarts := time.Now(), faultkit.Count(t, 5, 200)
 	stop := f.load(16)
 	for round := range restarts {
 		f.redis.Kill()

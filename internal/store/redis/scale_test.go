@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/faultkit"
 	"github.com/windrow-run/windrow/internal/redistest"
 	"github.com/windrow-run/windrow/internal/store"
 	"github.com/windrow-run/windrow/internal/store/redis"
@@ -154,7 +155,7 @@ func (c *crowd) slow(limit time.Duration) (longest time.Duration) {
 // Whatever is stored, no command takes long, and none walks the keys.
 func TestBudgetScale(t *testing.T) {
 	stored, limit := 10_000, 250*time.Millisecond // a machine that is busy with other tests
-	if os.Getenv("WINDROW_RELIABILITY") == "long" {
+	if os.Getenv(faultkit.EnvReliability) == "long" {
 		stored, limit = 1_000_000, 50*time.Millisecond
 	}
 	c := newCrowd(t, 5*time.Millisecond)
