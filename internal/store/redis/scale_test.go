@@ -174,6 +174,14 @@ func TestBudgetScale(t *testing.T) {
 	phase("claimed by who then dies", overdue, func() {
 		c.spread(overdue, func(rev store.Revision) { c.claim(rev, crowdBatch, time.Millisecond) })
 	})
+	c.noWalks()
+	phase("looked at by doctor, executions", stored+fresh, func() {
+		report, err := redis.Diagnose(t.Context(), redis.Config{URL: c.server.URL()}, redis.Diagnosis{Rate: 1_000_000, Lease: time.Hour})
+		c.ok(err)
+		if len(report.Findings)+len(report.Unverified) != 0 {
+			t.Errorf("%+v", report)
+		}
+	})
 	var done store.Maintained
 	phase("recovered or removed", finished+fresh+overdue, func() { done = c.maintain() })
 	if done.Requeued != overdue {
@@ -182,11 +190,16 @@ func TestBudgetScale(t *testing.T) {
 	if done.Removed != finished+fresh {
 		t.Errorf("%d were removed, want %d", done.Removed, finished+fresh)
 	}
-	stats, err := c.server.Client().InfoMap(t.Context(), "commandstats").Result()
+}
+
+// noWalks fails the test where a command has walked the keys, or the members of one.
+func (c *crowd) noWalks() {
+	c.Helper()
+	stats, err := c.server.Client().InfoMap(c.Context(), "commandstats").Result()
 	c.ok(err)
 	for _, walk := range []string{"cmdstat_keys", "cmdstat_scan", "cmdstat_hscan", "cmdstat_zscan", "cmdstat_sscan"} {
 		if calls, ran := stats["Commandstats"][walk]; ran {
-			t.Errorf("%s: %s", walk, calls)
+			c.Errorf("%s: %s", walk, calls)
 		}
 	}
 }
