@@ -21,7 +21,7 @@ import (
 type fleet struct {
 	t       *testing.T
 	ctx     context.Context
-	redis   *redistest.Server
+	redis   *redistest.Server // its own; nil: none
 	checker *storetest.Checker
 	boot    func() *server
 
@@ -45,12 +45,21 @@ type spectator struct {
 	end   projection    // of the terminal event; read after ended
 }
 
-// newFleet starts n servers with begin. All end with the test.
+// newFleet starts n servers with begin, on a Redis of their own. All end with the test.
 func newFleet(t *testing.T, n int, redis redistest.Options, begin func(testing.TB, ...string) *server, args ...string) *fleet {
 	t.Helper()
 	t.Parallel()
-	f := &fleet{t: t, ctx: within(t, 2*time.Minute), redis: redistest.Private(t, redis), checker: storetest.NewChecker()}
-	args = append([]string{"dev", "--redis", f.redis.URL(), "--addr", "127.0.0.1:0", "--keepalive", "2s"}, args...)
+	own := redistest.Private(t, redis)
+	f := newFleetAt(t, n, own.URL(), begin, args...)
+	f.redis = own
+	return f
+}
+
+// newFleetAt starts n servers with begin, on the Redis of that URL.
+func newFleetAt(t *testing.T, n int, redis string, begin func(testing.TB, ...string) *server, args ...string) *fleet {
+	t.Helper()
+	f := &fleet{t: t, ctx: within(t, patience()), checker: storetest.NewChecker()}
+	args = append([]string{"dev", "--redis", redis, "--addr", "127.0.0.1:0", "--keepalive", "2s"}, args...)
 	f.boot = func() *server { return begin(t, args...) }
 	f.servers = make([]*server, n)
 	for i := range f.servers {

@@ -143,7 +143,7 @@ func TestPoisonOverPartitions(t *testing.T) {
 func poisonFleet(t *testing.T, partitions int) {
 	t.Helper()
 	n, limit := 10, 2*time.Minute
-	if os.Getenv("WINDROW_RELIABILITY") == "long" {
+	if long() {
 		n, limit = 100, 8*time.Minute
 	}
 	w, server := newWard(t, limit, partitions)

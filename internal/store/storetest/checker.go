@@ -24,6 +24,7 @@ type Checker struct {
 	keys     map[scopedKey]map[string][32]byte // by id: the fingerprint that it was acknowledged for
 	refusals []store.Key
 	viewers  map[viewerID]*viewer
+	partial  bool        // see Interrupted
 	found    []Violation // what was seen at once
 }
 
@@ -71,6 +72,14 @@ type answer struct {
 // NewChecker makes a checker that has seen nothing.
 func NewChecker() *Checker {
 	return &Checker{works: map[string]*work{}, keys: map[scopedKey]map[string][32]byte{}, viewers: map[viewerID]*viewer{}}
+}
+
+// Interrupted reports that state which was acknowledged may be lost from now on, by a failover say: no end is asked of what was
+// submitted. What is observed afterwards belongs to another epoch, and to another checker.
+func (c *Checker) Interrupted() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.partial = true
 }
 
 // work returns what is known of an execution. The caller holds the lock.
