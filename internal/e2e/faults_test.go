@@ -185,7 +185,7 @@ func TestCutWhileRunning(t *testing.T) {
 	if n := int(runs.Load()); n != len(ids) || proxy.Broken() == 0 || short > len(ids)/20 {
 		t.Errorf("%d executions ran %d times, %d with chunks left behind; %d exchanges were cut", len(ids), n, short, proxy.Broken())
 	}
-	t.Logf("%d exchanges were cut, %d of %d executions have left chunks behind", proxy.Broken(), short, len(ids))
+	t.Logf("figures: %d exchanges were cut, %d of %d executions have left chunks behind", proxy.Broken(), short, len(ids))
 }
 
 // The server's clock is set ten minutes forward and back while work runs, and each time a process dies. Leases may be lost;
@@ -221,7 +221,7 @@ func TestClockSteps(t *testing.T) {
 			c.chunksOf(r)
 		}
 		cancel()
-		t.Logf("after a step of %v all ended in %v, %d leases were lost", by, time.Since(began).Round(time.Millisecond), lost)
+		t.Logf("figures: after a step of %v all ended in %v, %d leases were lost", by, time.Since(began).Round(time.Millisecond), lost)
 		if lost == 0 {
 			t.Error("no lease was lost, so that nothing was proved")
 		}

@@ -161,7 +161,7 @@ func poisonFleet(t *testing.T, partitions int) {
 	defer m.raise(2)()
 	w.checkGood(good, m, began, start)
 	w.checkPoison(poison)
-	t.Logf("%d deaths in %s; a server needs %s to start", m.before(time.Now()), time.Since(began).Round(time.Millisecond), start)
+	t.Logf("figures: %d deaths in %s; a server needs %s to start", m.before(time.Now()), time.Since(began).Round(time.Millisecond), start)
 }
 
 func (w *ward) checkGood(ids []string, m *mortals, began time.Time, start time.Duration) {
@@ -184,7 +184,7 @@ func (w *ward) checkGood(ids []string, m *mortals, began time.Time, start time.D
 		}
 		last = max(last, took)
 	}
-	w.t.Logf("good: all %d after %s and %d deaths, by lost leases %v", len(ids), last, m.before(began.Add(last)), lost)
+	w.t.Logf("figures: good: all %d after %s and %d deaths, by lost leases %v", len(ids), last, m.before(began.Add(last)), lost)
 }
 
 func (w *ward) checkPoison(ids []string) {

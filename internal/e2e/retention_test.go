@@ -50,7 +50,7 @@ func TestRetention(t *testing.T) {
 	eventually(t, f.ctx, "nothing is overdue", func() bool { return f.redis.Client().ZCard(f.ctx, f.key("retention")).Val() == 0 })
 	took := time.Since(begin)
 	rate := float64(overdue) / took.Seconds()
-	t.Logf("%d keys; %d executions removed in %s, start of the process included: %.0f a second", full, overdue, took, rate)
+	t.Logf("figures: %d keys; %d executions removed in %s, start of the process included: %.0f a second", full, overdue, took, rate)
 	if overdue >= 10_000 && rate < 2000 {
 		t.Errorf("%.0f are removed a second, at least 2,000", rate)
 	}
@@ -60,7 +60,7 @@ func TestRetention(t *testing.T) {
 		return !slices.ContainsFunc(left, func(key string) bool { return !slices.Contains(roots, key) && !f.brief(key) })
 	})
 	eventually(t, f.ctx, "memory is back", func() bool { return f.usedMemory()-before < memory })
-	t.Logf("%d bytes more than before", f.usedMemory()-before)
+	t.Logf("figures: %d bytes more than before", f.usedMemory()-before)
 }
 
 // brief reports whether the key goes by itself soon: the batch that a poll remembers.

@@ -61,7 +61,7 @@ func cutEverywhere(t *testing.T, partitions int) {
 	counts := again(subject, func() (store.Counts, error) { return s.Counts(t.Context()) })
 	checker.AtRest(counts)
 	checker.Assert(t)
-	t.Logf("%d exchanges were cut, %d operations repeated", p.Broken(), subject.repeats)
+	t.Logf("figures: %d exchanges were cut, %d operations repeated", p.Broken(), subject.repeats)
 }
 
 // caller drives a store, and repeats what it doesn't know the outcome of.

@@ -307,7 +307,7 @@ func (l *load) check() {
 			}
 		}
 	}
-	l.t.Logf("of %d executions %d are gone and %d ended twice; refused since: %v", len(l.keys), gone, changed, l.lost)
+	l.t.Logf("figures: of %d executions %d are gone and %d ended twice; refused since: %v", len(l.keys), gone, changed, l.lost)
 	if len(l.keys) < 100 {
 		l.t.Errorf("%d executions are no load", len(l.keys))
 	}

@@ -164,7 +164,7 @@ func TestBudgetScale(t *testing.T) {
 		begin := time.Now()
 		f()
 		took := time.Since(begin)
-		t.Logf("%-40s %8d in %6.1f s, %6.0f a second, longest command %s", what, n, took.Seconds(), float64(n)/took.Seconds(), c.slow(limit))
+		t.Logf("figures: %-40s %8d in %6.1f s, %6.0f a second, longest command %s", what, n, took.Seconds(), float64(n)/took.Seconds(), c.slow(limit))
 		c.ok(c.server.Client().Do(t.Context(), "SLOWLOG", "RESET").Err())
 	}
 	finished, overdue, fresh := stored*7/10, stored/100, stored/50

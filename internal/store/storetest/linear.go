@@ -84,7 +84,7 @@ func refuted(t *testing.T, f Factory, play player) {
 			found = play(t, f, seed, seed%2 == 1).check(searching) == porcupine.Illegal
 		})
 		if found {
-			t.Logf("found after %d histories, %v", seed+1, time.Since(began).Round(time.Millisecond))
+			t.Logf("figures: found after %d histories, %v", seed+1, time.Since(began).Round(time.Millisecond))
 			return
 		}
 	}
