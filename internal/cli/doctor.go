@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windrow-run/windrow/internal/config"
+	"github.com/windrow-run/windrow/internal/server"
 	"github.com/windrow-run/windrow/internal/store"
 	"github.com/windrow-run/windrow/internal/store/redis"
 	"github.com/windrow-run/windrow/internal/telemetry"
@@ -56,23 +58,28 @@ func (m *Main) doctor(cmd *cobra.Command, c *config.Config, flags doctorFlags) e
 	if err := config.LoadEnv(cmd.Flags(), m.LookupEnv); err != nil {
 		return err
 	}
-	if c.Redis == "" {
-		return c.RequireRedis()
+	*c = c.Complete()
+	if err := cmp.Or(c.RequireRedis(), c.ValidateDoctor()); err != nil {
+		return err
 	}
 	if flags.rate < 1 || flags.rate > 1_000_000 {
 		return fmt.Errorf("--rate: %d is not between 1 and 1000000", flags.rate)
 	}
-	if c.Partitions < 0 || c.Partitions > 32 {
-		return fmt.Errorf("--partitions: %d is not between 1 and 32", c.Partitions)
+	at, err := server.RedisConfig(*c)
+	if err != nil {
+		return err
 	}
+	at.Limits = store.Limits{TerminalTTL: c.TerminalTTL, StreamTTL: c.StreamTTL}
 	how := redis.Diagnosis{Repair: flags.repair, Rate: flags.rate, Partitions: c.Partitions, Lease: c.Lease}
 	if telemetry.IsTerminal(m.Stderr) {
 		how.Progress = m.progress
 	}
-	report, err := redis.Diagnose(cmd.Context(), redis.Config{URL: c.Redis.Reveal(), Prefix: c.Prefix,
-		Limits: store.Limits{TerminalTTL: c.TerminalTTL, StreamTTL: c.StreamTTL}}, how)
+	report, err := redis.Diagnose(cmd.Context(), at, how)
 	if how.Progress != nil {
 		m.sayf("")
+	}
+	if wrong, ok := errors.AsType[*redis.SettingError](err); ok {
+		return server.RedisProblem(*c, wrong)
 	}
 	if err != nil {
 		return err

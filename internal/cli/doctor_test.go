@@ -102,13 +102,15 @@ func TestDoctorOutput(t *testing.T) {
 func TestDoctorCannotCheck(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string]string{
-		"no Redis is named":                 "",
-		"did not answer":                    "--redis redis://:sesame@127.0.0.1:1",
-		"scheme is none of":                 "--redis http://:sesame@h",
-		"there is no namespace":             "--redis " + redistest.URL(t) + " --key-prefix nobody",
-		"--rate: 0 is not between 1":        "--redis redis://:sesame@h --rate 0",
-		"--partitions: -1 is not between 1": "--redis redis://:sesame@h --partitions -1",
-		"unknown flag: --bogus":             "--bogus",
+		"no Redis is named":                    "",
+		"did not answer":                       "--redis redis://:sesame@127.0.0.1:1",
+		"it is not the URL of a Redis":         "--redis http://:sesame@h",
+		"there is no namespace":                "--redis " + redistest.URL(t) + " --key-prefix nobody",
+		"--rate: 0 is not between 1":           "--redis redis://:sesame@h --rate 0",
+		"-1 is not between 0 and 32":           "--redis redis://:sesame@h --partitions -1",
+		"--redis-hosts (WINDROW_REDIS_HOSTS":   "--redis redis://h --redis-hosts h --redis-password sesame",
+		"--redis-tls-ca (WINDROW_REDIS_TLS_CA": "--redis-hosts h --redis-tls --redis-tls-ca absent.pem --redis-password sesame",
+		"unknown flag: --bogus":                "--bogus",
 	} {
 		p := &program{}
 		code := p.run(t.Context(), append([]string{"doctor"}, strings.Fields(args)...)...)

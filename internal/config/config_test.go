@@ -172,8 +172,12 @@ func TestDoctorSettings(t *testing.T) {
 	fs := pflag.NewFlagSet("doctor", pflag.ContinueOnError)
 	config.RegisterDoctor(fs, &c)
 	var names []string
-	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	want := []string{"ack", "ack-timeout", "key-prefix", "lease", "partitions", "redis", "stream-ttl", "terminal-ttl"}
+	fs.VisitAll(func(f *pflag.Flag) {
+		if !strings.HasPrefix(f.Name, "redis-") { // how it is reached
+			names = append(names, f.Name)
+		}
+	})
+	want := []string{"key-prefix", "lease", "partitions", "redis", "stream-ttl", "terminal-ttl"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
 	}

@@ -37,6 +37,7 @@ func Register(fs *pflag.FlagSet, c *Config) {
 func RegisterDoctor(fs *pflag.FlagSet, c *Config) {
 	s := settings{fs}
 	s.redis(c)
+	registerConnection(s, &c.Connection)
 	s.number(&c.Partitions, "partitions", "hash slots that executions are spread over, only to repair a namespace whose root is gone")
 	s.span(&c.Lease, "lease", "the longest lease of the servers")
 	s.span(&c.TerminalTTL, "terminal-ttl", "how long an ended execution is kept")
@@ -45,14 +46,14 @@ func RegisterDoctor(fs *pflag.FlagSet, c *Config) {
 
 func (s settings) redis(c *Config) {
 	s.secret(&c.Redis, "redis", "URL of Redis or Valkey: redis://, unix://, redis-sentinel://, redis+cluster://, rediss with TLS; as a variable it stays out of process lists")
-	s.ack(&c.Ack, "ack", "what submissions, transitions, answers and cancel requests wait for: "+ackForm)
-	s.span(&c.AckTimeout, "ack-timeout", "how long they wait for it")
 	s.text(&c.Prefix, "key-prefix", "what every key begins with")
 }
 
 func registerPlace(s settings, c *Config) {
 	s.text(&c.Addr, "addr", "host:port to listen on; port 0 takes any free one")
 	s.redis(c)
+	s.ack(&c.Ack, "ack", "what submissions, transitions, answers and cancel requests wait for: "+ackForm)
+	s.span(&c.AckTimeout, "ack-timeout", "how long they wait for it")
 	s.number(&c.Partitions, "partitions", "hash slots that executions are spread over, 1 to 32; fixed when a namespace is created")
 	s.flag(&c.AllowEviction, "allow-eviction", "use a Redis whose maxmemory-policy is not noeviction, and which then loses executions at maxmemory")
 	s.flag(&c.Demo, "demo", "serve the demo deployments")

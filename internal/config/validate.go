@@ -51,6 +51,17 @@ func (p *problems) bytes(setting string, value, low, high Bytes) {
 	}
 }
 
+// ValidateDoctor is Validate for the settings of [RegisterDoctor].
+func (c Config) ValidateDoctor() error {
+	var p problems
+	c.checkConnection(&p)
+	if c.Redis != "" && !validRedis(c.Redis) {
+		p.add("redis", "write it as redis://user:password@host:6379/0", "it is not the URL of a Redis")
+	}
+	p.number("partitions", c.Partitions, 0, 32)
+	return errors.Join(p...)
+}
+
 // Validate reports every setting of a completed configuration that is out of range, each as a [*Problem].
 func (c Config) Validate() error {
 	var p problems

@@ -91,7 +91,22 @@ func (p Params) complete() (Params, []*deployment, error) {
 		return p, nil, err
 	}
 	deployments, err := newDeployments(p.Deployments, p.Settings)
-	return p, deployments, err
+	if err != nil {
+		return p, nil, err
+	}
+	return p, deployments, checkShares(deployments, p.Store.Partitions())
+}
+
+// checkShares refuses a ceiling that can't be kept: each partition needs a share of at least one, since a submission with a key
+// has no other partition to go to.
+func checkShares(all []*deployment, partitions int) error {
+	for _, d := range all {
+		if d.maxNonterminal > 0 && d.maxNonterminal < int64(partitions) {
+			return fmt.Errorf("deployment %q: a ceiling of %d unfinished executions is below the %d partitions, each of which has a share of "+
+				"at least one: raise the ceiling", d.Name, d.maxNonterminal, partitions)
+		}
+	}
+	return nil
 }
 
 // wire makes the components and their loops.

@@ -95,3 +95,14 @@ func TestDefaults(t *testing.T) {
 		t.Fatalf("grace %s, want none", s.ShutdownGrace)
 	}
 }
+
+// A ceiling is shared by the partitions, and can't be kept where one of them would have no share.
+func TestSharesOfACeiling(t *testing.T) {
+	t.Parallel()
+	for ceiling, fits := range map[int64]bool{0: true, 3: false, 4: true} {
+		all := []*deployment{{Deployment: handler.Deployment{Name: "story"}, maxNonterminal: ceiling}}
+		if err := checkShares(all, 4); (err == nil) != fits {
+			t.Errorf("ceiling %d over 4 partitions: %v", ceiling, err)
+		}
+	}
+}

@@ -16,37 +16,50 @@ import (
 
 // newRedis makes the store from the settings, with what stands in the files that they name.
 func newRedis(c config.Config, limits store.Limits, log *slog.Logger, m *telemetry.Metrics) (*redis.Store, error) {
+	rc, err := RedisConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	rc.Partitions, rc.Limits, rc.AllowEviction = c.Partitions, limits, c.AllowEviction
+	rc.Ack = redis.Ack{Replicas: c.Ack.Replicas, Fsync: c.Ack.Fsync, Timeout: c.AckTimeout}
+	rc.Logger, rc.Observe, rc.Condition = log, observe(m), m.StoreCondition
+	s, err := redis.New(rc)
+	if err != nil {
+		return nil, RedisProblem(c, err)
+	}
+	return s, nil
+}
+
+// RedisConfig is how the settings say that Redis is reached, with what stands in the files that they name, and the key prefix. An
+// error is a [*config.Problem].
+func RedisConfig(c config.Config) (redis.Config, error) {
 	n := c.Connection
 	rc := redis.Config{URL: c.Redis.Reveal(), Username: n.Username, SentinelUsername: n.SentinelUsername,
-		PoolSize: n.Pool, DialTimeout: n.DialTimeout, Timeout: n.Timeout, Prefix: c.Prefix, Partitions: c.Partitions, Limits: limits,
-		AllowEviction: c.AllowEviction, Condition: m.StoreCondition,
-		Ack:    redis.Ack{Replicas: c.Ack.Replicas, Fsync: c.Ack.Fsync, Timeout: c.AckTimeout},
-		Logger: log, Observe: observe(m)}
+		PoolSize: n.Pool, DialTimeout: n.DialTimeout, Timeout: n.Timeout, Prefix: c.Prefix}
 	if n.DB >= 0 {
 		rc.Database = &n.DB
 	}
 	var err error
 	if rc.Password, err = password(n.Password, "redis-password-file", n.PasswordFile); err != nil {
-		return nil, err
+		return rc, err
 	}
 	if rc.SentinelPassword, err = password(n.SentinelPassword, "redis-sentinel-password-file", n.SentinelPasswordFile); err != nil {
-		return nil, err
+		return rc, err
 	}
-	if rc.TLS, err = clientTLS(n); err != nil {
-		return nil, err
-	}
-	s, err := redis.New(rc)
+	rc.TLS, err = clientTLS(n)
+	return rc, err
+}
+
+// RedisProblem says which setting a store could not be made from.
+func RedisProblem(c config.Config, err error) error {
 	if wrong, ok := errors.AsType[*redis.SettingError](err); ok {
-		return nil, &config.Problem{Setting: settingOf(wrong.Field), Limit: wrong.Reason,
+		return &config.Problem{Setting: settingOf(wrong.Field), Limit: wrong.Reason,
 			Remedy: "change it, or --redis (" + config.EnvName("redis") + ")"}
 	}
-	if err != nil && n.Hosts != "" { // all but the place was valid before
-		return nil, &config.Problem{Setting: "redis-hosts", Limit: err.Error()}
+	if c.Connection.Hosts != "" { // all but the place was valid before
+		return &config.Problem{Setting: "redis-hosts", Limit: err.Error()}
 	}
-	if err != nil {
-		return nil, &config.Problem{Setting: "redis", Limit: err.Error()}
-	}
-	return s, nil
+	return &config.Problem{Setting: "redis", Limit: err.Error()}
 }
 
 // settingOf is the setting of a field of redis.Config.

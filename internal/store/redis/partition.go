@@ -96,8 +96,8 @@ func partitionOfKey(k store.Key, n int) int {
 	return int(binary.BigEndian.Uint64(digest[:8]) % uint64(n))
 }
 
-// share is the part of an admission ceiling that a partition may fill. The shares add up to the ceiling; a ceiling below
-// the number of partitions counts as that number, since a partition without a share could never take a keyed submission.
+// share is the part of an admission ceiling that a partition may fill. The shares add up to the ceiling, which is
+// at least the number of partitions: the runtime refuses a lower one, since a partition without a share could never take a keyed submission.
 func share(ceiling int64, partition, partitions int) int64 {
 	if ceiling <= 0 {
 		return 0
