@@ -189,11 +189,15 @@ func (l *ledger) inWindow(t time.Time) bool {
 
 // settle holds what was acknowledged against what is there when all is at rest. It returns how many executions were lost, and
 // how many ends.
-func (l *ledger) settle() (executions, ends int) {
+func (l *ledger) settle() (executions, redone int) {
 	l.t.Helper()
+	ends := make([]reply, len(l.entries))
+	for i, e := range l.entries {
+		ends[i] = l.final(e)
+	}
 	l.atRest()
-	for _, e := range l.entries {
-		r := l.ask2(e)
+	for i, e := range l.entries {
+		r := ends[i]
 		var p projection
 		switch {
 		case r.Status == http.StatusNotFound:
@@ -207,7 +211,7 @@ func (l *ledger) settle() (executions, ends int) {
 		}
 		r.decode(l.t, &p)
 		if e.end != nil && (p.Status != e.end.Status || p.Sequence != e.end.Sequence || p.Attempt != e.end.Attempt) {
-			ends++
+			redone++
 			if !l.inWindow(e.told) {
 				l.t.Errorf("%s ended with sequence %d at %s, long before a failover, and with %d", e.id, e.end.Sequence, e.told, p.Sequence)
 			}
@@ -223,15 +227,24 @@ func (l *ledger) settle() (executions, ends int) {
 	for _, c := range l.checkers {
 		c.Assert(l.t)
 	}
-	return executions, ends
+	return executions, redone
 }
 
-// ask2 reads until it is told something.
-func (l *ledger) ask2(e *entry) reply {
+// final reads until the execution has ended, perhaps once more after its end was lost, or is lost itself.
+func (l *ledger) final(e *entry) reply {
+	tick := time.NewTicker(30 * time.Millisecond)
+	defer tick.Stop()
 	for {
-		r, _ := l.read(e)
-		if r.Status == http.StatusOK || r.Status == http.StatusNotFound || l.ctx.Err() != nil {
+		r, p := l.read(e)
+		if r.Status == http.StatusNotFound || r.Status == http.StatusOK && execution.Status(p.Status).Terminal() || l.ctx.Err() != nil {
 			return r
+		}
+		if p.Status == "waiting" {
+			l.resume(e)
+		}
+		select {
+		case <-tick.C:
+		case <-l.ctx.Done():
 		}
 	}
 }

@@ -168,7 +168,7 @@ func TestCutWhileRunning(t *testing.T) {
 	})
 	proxy.Break(faultkit.Rate(1, 0.05, faultkit.Cuts()))
 	var ids []string
-	for n := range faultkit.Count(t, 200, 5000) {
+	for n := range faultkit.Count(t, 200, 1000) {
 		ids = append(ids, c.submit(rt, fmt.Sprint("key", n)))
 	}
 	short := 0

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strconv"
 	"sync"
@@ -28,11 +29,7 @@ func TestRetention(t *testing.T) {
 	for range submitters {
 		all.Go(func() {
 			for range count / submitters {
-				r, err := call(f.ctx, "POST", f.url()+"/v1/deployments/echo/executions", `{"input":"a piece of work"}`)
-				if err != nil || r.Status != 202 {
-					t.Errorf("submit: %v, %d %s", err, r.Status, r.Body)
-					return
-				}
+				f.ask(http.StatusAccepted, "POST", "/v1/deployments/echo/executions", `{"input":"a piece of work"}`)
 			}
 		})
 	}
