@@ -20,13 +20,13 @@ func ID(c execution.Cursor) string {
 }
 
 // ParseID reads a place, of the log with that epoch: an entry is never in a log other than the one that it was written to. Two
-// zeros are the beginning. Errors are of CodeCursorInvalid.
+// zeros are the beginning; what no chunk has is a place that is gone. Errors are of CodeCursorInvalid.
 func ParseID(text string) (execution.Cursor, error) {
 	ms, rest, ok := strings.Cut(text, "-")
 	entry, errEntry := number(ms)
 	place, errPlace := number(rest)
-	chunk := place & (1<<chunkBits - 1)
-	if !ok || errEntry != nil || errPlace != nil || chunk >= execution.MaxBatchChunks {
+	chunk := min(place&(1<<chunkBits-1), execution.MaxBatchChunks)
+	if !ok || errEntry != nil || errPlace != nil {
 		return execution.Cursor{}, execution.Errorf(execution.CodeCursorInvalid, "the Last-Event-ID is not one that this server gave out")
 	}
 	return execution.Cursor{Entry: execution.LogID{Ms: entry, Seq: place >> chunkBits}, Chunk: int64(chunk)}, nil
