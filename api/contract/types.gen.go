@@ -292,6 +292,67 @@ type GapEvent struct {
 	Detail string `json:"detail"`
 }
 
+// HayhooksError Why a request was refused.
+type HayhooksError struct {
+	// Detail A sentence, or a list of what is wrong with the request.
+	Detail json.RawMessage `json:"detail"`
+}
+
+// HayhooksExecution An execution, as the routes of hayhooks show it.
+type HayhooksExecution struct {
+	Attempt                 int64      `json:"attempt"`
+	CancellationRequestedAt *Timestamp `json:"cancellation_requested_at"`
+
+	// CreatedAt RFC 3339 in UTC with milliseconds.
+	//
+	// Examples: 2026-03-01T09:30:00.000Z
+	CreatedAt Timestamp `json:"created_at"`
+	Error     *Failure  `json:"error"`
+
+	// ExecutionID An execution's id. Opaque, and not to be guessed.
+	ExecutionID ExecutionID `json:"execution_id"`
+
+	// Links Paths of this execution.
+	Links    Links              `json:"links"`
+	Progress []HayhooksProgress `json:"progress"`
+
+	// Result Any JSON value. It comes back byte for byte, but for insignificant white space.
+	Result   JSON  `json:"result"`
+	Sequence int64 `json:"sequence"`
+
+	// Status Where the execution stands. The last three are final.
+	Status ExecutionStatus `json:"status"`
+
+	// UpdatedAt RFC 3339 in UTC with milliseconds.
+	//
+	// Examples: 2026-03-01T09:30:00.000Z
+	UpdatedAt Timestamp     `json:"updated_at"`
+	Waiting   *HayhooksWait `json:"waiting"`
+}
+
+// HayhooksProgress A progress event; its metadata is always there.
+type HayhooksProgress struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+
+	// Metadata Any JSON value. It comes back byte for byte, but for insignificant white space.
+	Metadata JSON  `json:"metadata"`
+	Sequence int64 `json:"sequence"`
+
+	// Timestamp RFC 3339 in UTC with milliseconds.
+	//
+	// Examples: 2026-03-01T09:30:00.000Z
+	Timestamp Timestamp `json:"timestamp"`
+}
+
+// HayhooksWait What an execution waits for; what its author left out is not there.
+type HayhooksWait struct {
+	// ExpectedInputSchema Any JSON value. It comes back byte for byte, but for insignificant white space.
+	ExpectedInputSchema JSON   `json:"expected_input_schema,omitempty"`
+	Kind                string `json:"kind,omitempty"`
+	Message             string `json:"message,omitempty"`
+}
+
 // Health That all is well.
 type Health struct {
 	// Status `degraded` where something does not work as it should; `draining`, of a server, from the start of shutdown on.
@@ -520,6 +581,12 @@ type Wait struct {
 // Deployment defines model for Deployment.
 type Deployment = string
 
+// HayhooksID defines model for HayhooksId.
+type HayhooksID = string
+
+// HayhooksKey defines model for HayhooksKey.
+type HayhooksKey = string
+
 // IdempotencyKey defines model for IdempotencyKey.
 type IdempotencyKey = string
 
@@ -534,6 +601,15 @@ type Elsewhere = Problem
 
 // Forbidden A problem document (RFC 9457).
 type Forbidden = Problem
+
+// HayhooksChallenge Why a request was refused.
+type HayhooksChallenge = HayhooksError
+
+// HayhooksTooMany Why a request was refused.
+type HayhooksTooMany = HayhooksError
+
+// HayhooksUnavailable Why a request was refused.
+type HayhooksUnavailable = HayhooksError
 
 // HeadersTooLarge A problem document (RFC 9457).
 type HeadersTooLarge = Problem
@@ -598,6 +674,24 @@ type StreamExecutionParams struct {
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
+// HayhooksResumeParams defines parameters for HayhooksResume.
+type HayhooksResumeParams struct {
+	// IdempotencyKey A key of the client's choice, 1 to 512 bytes of UTF-8, taken as it is spelled.
+	IdempotencyKey *HayhooksKey `json:"Idempotency-Key,omitempty"`
+}
+
+// HayhooksStreamParams defines parameters for HayhooksStream.
+type HayhooksStreamParams struct {
+	// LastEventID The id of the chunk after which to go on.
+	LastEventID *string `json:"Last-Event-ID,omitempty"`
+}
+
+// HayhooksSubmitParams defines parameters for HayhooksSubmit.
+type HayhooksSubmitParams struct {
+	// IdempotencyKey A key of the client's choice, 1 to 512 bytes of UTF-8, taken as it is spelled.
+	IdempotencyKey *HayhooksKey `json:"Idempotency-Key,omitempty"`
+}
+
 // SubmitExecutionJSONRequestBody defines body for SubmitExecution for application/json ContentType.
 type SubmitExecutionJSONRequestBody = SubmitRequest
 
@@ -609,3 +703,9 @@ type ResumeExecutionJSONRequestBody = ResumeRequest
 
 // CreateStreamTokenJSONRequestBody defines body for CreateStreamToken for application/json ContentType.
 type CreateStreamTokenJSONRequestBody = StreamTokenRequest
+
+// HayhooksResumeJSONRequestBody defines body for HayhooksResume for application/json ContentType.
+type HayhooksResumeJSONRequestBody = JSON
+
+// HayhooksSubmitJSONRequestBody defines body for HayhooksSubmit for application/json ContentType.
+type HayhooksSubmitJSONRequestBody = JSON

@@ -97,6 +97,7 @@ func registerHTTP(s settings, c *Config) {
 	s.bytes(&c.BodyBytes, "body-bytes", "size of a request body (0: room for the largest payload)")
 	s.bytes(&c.HeaderBytes, "header-bytes", "size of a request's headers")
 	s.span(&c.Keepalive, "keepalive", "between comments on a quiet event stream")
+	s.flag(&c.Hayhooks, "hayhooks", "answer the routes of hayhooks, /{deployment}/run-durable and /{deployment}/executions/...")
 }
 
 // settings adds flags that the environment can set too.

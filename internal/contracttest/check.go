@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,7 +40,7 @@ func (c *Contract) Check(r Response) error {
 func (c *Contract) check(r Response) error {
 	routes := c.matching(r.Path)
 	if _, ok := c.Operation(r.Method, r.Path); !ok {
-		return c.checkNoOperation(r, len(routes) > 0)
+		return c.checkNoOperation(r, routes)
 	}
 	for _, known := range routes {
 		if known.method != r.Method && (known.method != http.MethodGet || r.Method != http.MethodHead) {
@@ -55,19 +56,26 @@ func (c *Contract) check(r Response) error {
 }
 
 // checkNoOperation holds an answer against what the document says of paths and methods that it does not have.
-func (c *Contract) checkNoOperation(r Response, pathKnown bool) error {
+func (c *Contract) checkNoOperation(r Response, routes []route) error {
+	pathKnown, kind, schema := len(routes) > 0, "application/problem+json", c.at("components", "schemas", "Problem")
+	if pathKnown && routes[0].hayhooks() {
+		kind, schema = "application/json", c.at("components", "schemas", "HayhooksError")
+	}
 	switch {
 	case pathKnown && (r.Status != http.StatusMethodNotAllowed || r.Header.Get("Allow") == ""):
 		return errNoOperation
 	case !pathKnown && r.Status != http.StatusNotFound:
 		return errNoOperation
-	case mediaType(r.Header) != "application/problem+json":
+	case mediaType(r.Header) != kind:
 		return errNoOperation
 	case r.Method == http.MethodHead:
 		return nil
 	}
-	return c.fitsJSON(c.at("components", "schemas", "Problem"), r.Body)
+	return c.fitsJSON(schema, r.Body)
 }
+
+// hayhooks reports whether the operation is one of hayhooks', which tell errors in their own way.
+func (r route) hayhooks() bool { return slices.Contains(r.tags, "hayhooks") }
 
 // checkHeaders looks for every header that must be there, and into every one that is.
 func (c *Contract) checkHeaders(documented place, header http.Header) (problems error) {

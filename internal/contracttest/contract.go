@@ -42,6 +42,7 @@ type route struct {
 	operation string
 	responses place
 	security  place
+	tags      []string
 }
 
 // Answer is one status that an operation documents.
@@ -68,7 +69,8 @@ func Load(text string) (*Contract, error) {
 		for method, operation := range item.members() {
 			id, ok := operation.get("operationId").value.(string)
 			if ok {
-				c.routes = append(c.routes, route{strings.ToUpper(method), strings.Split(path, "/"), id, operation.get("responses"), operation.get("security")})
+				c.routes = append(c.routes, route{strings.ToUpper(method), strings.Split(path, "/"), id, operation.get("responses"), operation.get("security"),
+					texts(operation.get("tags").value)})
 			}
 		}
 	}
@@ -158,7 +160,7 @@ func (c *Contract) Operation(method, path string) (id string, ok bool) {
 	return "", false
 }
 
-// matching are the operations of a path, as it is written in a request.
+// matching are the operations of a path, as it is written in a request; those that say most of it in so many words are first.
 func (c *Contract) matching(path string) (found []route) {
 	segments := strings.Split(path, "/")
 	for _, r := range c.routes {
@@ -169,7 +171,18 @@ func (c *Contract) matching(path string) (found []route) {
 			found = append(found, r)
 		}
 	}
+	slices.SortStableFunc(found, func(a, b route) int { return cmp.Compare(a.templates(), b.templates()) })
 	return found
+}
+
+// templates is how many segments stand for any.
+func (r route) templates() (n int) {
+	for _, segment := range r.segments {
+		if strings.HasPrefix(segment, "{") {
+			n++
+		}
+	}
+	return n
 }
 
 // schema compiles the schema that stands at a place, once.

@@ -68,6 +68,8 @@ func TestFits(t *testing.T) {
 		"no such path":  {Method: "GET", Path: "/nowhere", Status: 404, Header: headers("application/problem+json"), Body: []byte(problem)},
 		"HEAD nowhere":  {Method: "HEAD", Path: "/nowhere", Status: 404, Header: headers("application/problem+json")},
 		"no method":     {Method: "PUT", Path: one, Status: 405, Header: headers("application/problem+json", "Allow: GET"), Body: []byte(problem)},
+		"hayhooks":      {Method: "GET", Path: "/echo/executions/x", Status: 404, Header: headers("application/json"), Body: []byte(`{"detail":"d"}`)},
+		"hayhooks, no":  {Method: "PUT", Path: "/echo/executions/x", Status: 405, Header: headers("application/json", "Allow: GET"), Body: []byte(`{"detail":"d"}`)},
 		"stream":        events("id: 1-0-0-0\n\n: keepalive\n\nevent: chunk\ndata: {\"attempt\":1,\"payload\":1e400}\n\n"+end, false),
 		"stream, cut":   events("id: 1-0-0-0\n\nevent: gap\ndata: {\"detail\":\"d\"}\n\n", true),
 		"stream, error": events("id: 1-0-0-0\n\nevent: error\ndata: "+problem+"\n\n", false),
@@ -89,6 +91,8 @@ func TestBreaks(t *testing.T) {
 		want string
 	}{
 		"status":            {contracttest.Response{Method: "GET", Path: one, Status: 202, Header: headers("application/json"), Body: []byte(execution)}, "documents no such status"},
+		"other's error":     {contracttest.Response{Method: "GET", Path: one, Status: 404, Header: headers("application/json"), Body: []byte(`{"detail":"d"}`)}, "media type"},
+		"hayhooks' error":   {contracttest.Response{Method: "PUT", Path: "/echo/executions/x", Status: 405, Header: headers("application/problem+json", "Allow: GET"), Body: []byte(problem)}, "no such operation"},
 		"header missing":    {contracttest.Response{Method: "POST", Path: submit, Status: 202, Header: headers("application/json"), Body: []byte(execution)}, "Location is missing"},
 		"header of all":     {contracttest.Response{Method: "GET", Path: one, Status: 200, Header: without(headers("application/json"), "X-Request-Id"), Body: []byte(execution)}, "X-Request-Id is missing"},
 		"header's value":    {contracttest.Response{Method: "GET", Path: one, Status: 503, Header: headers("application/problem+json", "Retry-After: soon"), Body: []byte(problem)}, "Retry-After"},

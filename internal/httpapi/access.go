@@ -37,6 +37,8 @@ type access struct {
 	operators bool
 	// token says that a stream token will do.
 	token bool
+	// hayhooks says that the operation is one of hayhooks', which a server may be run without.
+	hayhooks bool
 }
 
 const streamPattern = executionsPath + "{id}/stream"
@@ -50,6 +52,11 @@ func accesses() map[string]access {
 		"POST " + executionsPath + "{id}/cancel":       {scope: auth.Resume},
 		"GET " + streamPattern:                         {scope: auth.Read, token: true},
 		"POST " + executionsPath + "{id}/stream-token": {scope: auth.Read},
+		"POST /{deployment}/run-durable":               {scope: auth.Submit, hayhooks: true},
+		"GET /{deployment}/executions/{id}":            {scope: auth.Read, hayhooks: true},
+		"POST /{deployment}/executions/{id}/cancel":    {scope: auth.Resume, hayhooks: true},
+		"POST /{deployment}/executions/{id}/resume":    {scope: auth.Resume, hayhooks: true},
+		"GET /{deployment}/executions/{id}/stream":     {scope: auth.Read, hayhooks: true},
 		"GET /status":       {scope: auth.Admin, operators: true},
 		"GET /metrics":      {scope: auth.Admin, operators: true},
 		"GET /livez":        {},
@@ -63,7 +70,7 @@ func (a *api) admitted(next http.Handler) http.Handler {
 	table := accesses()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		takes, known := table[operationOf(r)]
-		if !known || !a.Side.answers(takes) {
+		if !known || !a.Side.answers(takes) || takes.hayhooks && !a.Hayhooks {
 			noSuchRoute(w, r)
 			return
 		}

@@ -47,6 +47,8 @@ type Params struct {
 	Limits Limits
 	// Origins are those whose pages may call the API, such as https://app.example.com. None: no page may.
 	Origins []string
+	// Hayhooks says that the routes of hayhooks are answered.
+	Hayhooks bool
 	// Version, StoreKind and Acknowledgement are shown by /status; the last one, which says what changes wait for, may be empty.
 	Version         string
 	StoreKind       string
@@ -89,7 +91,7 @@ func New(p Params) (http.Handler, error) {
 		rate: newRateLimit(p.Limits), viewers: &viewerLimit{most: p.Limits.Viewers, open: map[auth.Account]int{}}}
 	router := newRouter(routerParams{
 		log: p.Logger, observe: p.Metrics.HTTPRequest, headerBytes: p.HeaderBytes, bodyTimeout: p.BodyTimeout,
-		origins: p.Origins,
+		origins: p.Origins, hayhooks: p.Hayhooks,
 	})
 	route.HandlerWithOptions(a, route.ChiServerOptions{BaseRouter: router.With(a.admitted), ErrorHandlerFunc: invalidParameter})
 	return router, nil

@@ -18,7 +18,8 @@ import (
 // bodyLimits bounds what is read of a request.
 type bodyLimits struct {
 	bytes int64 // of the body as it arrives
-	depth int   // of objects and arrays in a member of the body
+	depth int   // of objects and arrays in an input
+	bare  bool  // the body is an input, and not an object around one
 }
 
 // readBody returns the body of a request as compact strict JSON, or nil where the request has none. It reads no more than
@@ -40,7 +41,11 @@ func readBody(w http.ResponseWriter, r *http.Request, limits bodyLimits) ([]byte
 	if len(raw) == 0 {
 		return nil, nil // a chunked body without a chunk
 	}
-	body, err := strictjson.Compact(raw, strictjson.Limits{Depth: limits.depth + 1}) // the body around its members is one level more
+	depth := limits.depth
+	if !limits.bare {
+		depth++ // the object around it
+	}
+	body, err := strictjson.Compact(raw, strictjson.Limits{Depth: depth})
 	if err != nil {
 		return nil, limits.jsonProblem(err)
 	}

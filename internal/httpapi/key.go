@@ -19,12 +19,17 @@ const maxKeyBytes = 512
 // idempotencyKey returns the request's key, or "" where it has none. The same key may come bare or in double quotes, as
 // the header's draft standard has it.
 func idempotencyKey(header http.Header) (string, *problem.Problem) {
+	return onlyKey(header, parseKey)
+}
+
+// onlyKey reads the one key of a request.
+func onlyKey(header http.Header, parse func(value string) (string, *problem.Problem)) (string, *problem.Problem) {
 	values := header.Values(keyHeader)
 	switch len(values) {
 	case 0:
 		return "", nil
 	case 1:
-		return parseKey(values[0])
+		return parse(values[0])
 	default:
 		return "", invalidKey("The header must be there once.")
 	}
@@ -39,6 +44,11 @@ func parseKey(value string) (string, *problem.Problem) {
 		}
 		key = unquoted
 	}
+	return checkKey(key)
+}
+
+// checkKey refuses what is no key.
+func checkKey(key string) (string, *problem.Problem) {
 	switch {
 	case key == "":
 		return "", invalidKey("The key must have at least 1 byte.")

@@ -79,7 +79,7 @@ func start(t *testing.T, changes ...func(*setup)) *rig {
 	s := &setup{
 		api: Params{Logger: logger, Metrics: r.metrics, Scrape: http.HandlerFunc(scrape), Contract: windrow.OpenAPI(),
 			Version: "1.2.3", StoreKind: "memory", BodyBytes: testBody, HeaderBytes: testHeader, JSONDepth: testDepth,
-			BodyTimeout: time.Minute, SendTimeout: time.Minute, Reconnect: time.Second},
+			BodyTimeout: time.Minute, SendTimeout: time.Minute, Reconnect: time.Second, Hayhooks: true},
 		runtime: runtime.Settings{MaxPayload: testInput, ChunkInterval: time.Millisecond, ShutdownGrace: time.Second,
 			BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond},
 	}

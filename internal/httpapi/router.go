@@ -11,6 +11,7 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 
 	"github.com/windrow-run/windrow/api/contract"
+	"github.com/windrow-run/windrow/internal/httpapi/hayhooks"
 	"github.com/windrow-run/windrow/internal/httpapi/problem"
 	"github.com/windrow-run/windrow/internal/httpapi/route"
 )
@@ -22,12 +23,16 @@ type routerParams struct {
 	headerBytes int           // of a request's target and headers
 	bodyTimeout time.Duration // for a request's body to arrive
 	origins     []string      // whose pages may call the API; none: no page may
+	hayhooks    bool          // its routes are answered
 }
 
 // newRouter returns a router without routes, on which every answer has a request's name, a line in the log and the headers
 // that guard it, and every error a problem document.
 func newRouter(p routerParams) *chi.Mux {
 	router := chi.NewRouter()
+	if p.hayhooks {
+		router.Use(hayhooks.Translated)
+	}
 	router.Use(named, observed(p.log, p.observe), recovered(p.log), guarded, crossOrigin(p.origins), bodyDeadline(p.bodyTimeout),
 		bounded(p.headerBytes), middleware.GetHead)
 	router.NotFound(noSuchRoute)

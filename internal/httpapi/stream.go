@@ -20,13 +20,20 @@ func (a *api) StreamExecution(w http.ResponseWriter, r *http.Request, id contrac
 	if !ok {
 		return
 	}
+	a.follow(w, r, stream.Request{ID: id, Scope: scope, Cursor: cursorOf(params)}, func(event stream.Event) ([]byte, string) {
+		return a.frame(id, event), nameOf(event)
+	})
+}
+
+// follow streams what tell makes of an execution's events; see send.
+func (a *api) follow(w http.ResponseWriter, r *http.Request, request stream.Request, tell func(stream.Event) ([]byte, string)) {
 	account := principalOf(r).Account()
 	if refused := a.viewers.enter(account); refused != nil {
 		refused.Write(w)
 		return
 	}
 	defer a.viewers.leave(account)
-	viewer, err := a.Hub.Subscribe(r.Context(), stream.Request{ID: id, Scope: scope, Cursor: cursorOf(params)})
+	viewer, err := a.Hub.Subscribe(r.Context(), request)
 	switch {
 	case errors.Is(err, stream.ErrNothingMore):
 		w.WriteHeader(http.StatusNoContent)
@@ -43,7 +50,7 @@ func (a *api) StreamExecution(w http.ResponseWriter, r *http.Request, id contrac
 	deployment := viewer.Deployment()
 	a.Metrics.ViewerOpened(deployment)
 	defer a.Metrics.ViewerClosed(deployment)
-	a.send(r.Context(), id, viewer, writer)
+	a.send(r.Context(), viewer, writer, tell)
 }
 
 // cursorOf is where the client wants to go on. The header comes first: a browser that reconnects sends its newest id there,
@@ -58,20 +65,21 @@ func cursorOf(params contract.StreamExecutionParams) string {
 	return ""
 }
 
-// send writes events until the stream ends or the client has gone.
-func (a *api) send(ctx context.Context, id string, viewer *stream.Viewer, writer *sse.Writer) {
+// send writes what tell makes of events until the stream ends or the client has gone, and counts them by the name it gives.
+func (a *api) send(ctx context.Context, viewer *stream.Viewer, writer *sse.Writer, tell func(stream.Event) ([]byte, string)) {
 	for {
 		event, err := viewer.Next(ctx)
 		if err != nil {
 			return
 		}
-		if err := writer.Send(a.frame(id, event)); err != nil {
+		frames, name := tell(event)
+		if err := writer.Send(frames); err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				a.Metrics.ViewerCut()
 			}
 			return
 		}
-		if name := nameOf(event); name != "" {
+		if name != "" {
 			a.Metrics.StreamEvent(name)
 		}
 	}

@@ -13,11 +13,11 @@ import (
 
 const namePattern = `^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`
 
-// ReservedNames are the first path segments of routes. A deployment can't bear one, since its own routes begin with its
-// name.
+// ReservedNames are the first path segments of routes, those that hayhooks itself has, and those that may come. A deployment
+// can't bear one, since its own routes begin with its name.
 func ReservedNames() []string {
-	return []string{"v1", "status", "livez", "readyz", "healthz", "metrics", "openapi.yaml", "openapi.json", "docs", "debug",
-		"console", "favicon.ico", "robots.txt"}
+	return []string{"v1", "v2", "status", "livez", "readyz", "healthz", "metrics", "openapi.yaml", "openapi.json", "docs", "redoc",
+		"debug", "console", "dashboard", "favicon.ico", "robots.txt"}
 }
 
 // deployment is a handler.Deployment with every default completed.

@@ -28,7 +28,8 @@ func front(p Parts, guard *guard) (clients, operators http.Handler, err error) {
 		BodyBytes: int64(p.Config.BodyBytes), HeaderBytes: int(p.Config.HeaderBytes), JSONDepth: p.Config.JSONDepth,
 		BodyTimeout: bodyTimeout, SendTimeout: sendTimeout, Reconnect: reconnect,
 		StreamTokens: guard.streamTokens, Conditions: guard.conditions, Origins: p.Config.CORSOrigins,
-		Limits: httpapi.Limits{Rate: p.Config.RateLimit, Burst: p.Config.RateBurst, Viewers: p.Config.MaxViewers},
+		Hayhooks: p.Config.Hayhooks,
+		Limits:   httpapi.Limits{Rate: p.Config.RateLimit, Burst: p.Config.RateBurst, Viewers: p.Config.MaxViewers},
 	}
 	if guard.bearer != nil {
 		params.Auth = guard.bearer

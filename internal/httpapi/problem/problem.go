@@ -55,8 +55,42 @@ func (p *Problem) WithErrors(errors ...contract.ProblemError) *Problem {
 	return p
 }
 
+// Teller is a response in which problems are told in other words than a document's.
+type Teller interface {
+	// Tell answers with the problem through w, which is the response or wraps it.
+	Tell(w http.ResponseWriter, p *Problem)
+}
+
+// tellerOf finds the teller in what a response wraps.
+func tellerOf(w http.ResponseWriter) (Teller, bool) {
+	for {
+		if teller, ok := w.(Teller); ok {
+			return teller, true
+		}
+		wrapper, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return nil, false
+		}
+		w = wrapper.Unwrap()
+	}
+}
+
+// RetryAfter is the seconds after which another try makes sense; 0: it is not a question of time.
+func (p *Problem) RetryAfter() int {
+	switch p.Status {
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		return max(p.retryAfter, retryAfter)
+	default:
+		return 0
+	}
+}
+
 // Write answers a request with the problem, in the place of whatever the handler would have written.
 func (p *Problem) Write(w http.ResponseWriter) {
+	if teller, ok := tellerOf(w); ok {
+		teller.Tell(w, p)
+		return
+	}
 	document := p.Problem
 	if id := w.Header().Get(RequestIDHeader); id != "" {
 		document.Instance = "urn:windrow:request:" + id
@@ -68,10 +102,10 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	header := w.Header()
 	header.Set("Content-Type", "application/problem+json")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
-	switch document.Status {
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		header.Set("Retry-After", strconv.Itoa(max(p.retryAfter, retryAfter)))
-	case http.StatusUnsupportedMediaType:
+	if seconds := p.RetryAfter(); seconds > 0 {
+		header.Set("Retry-After", strconv.Itoa(seconds))
+	}
+	if document.Status == http.StatusUnsupportedMediaType {
 		header.Set("Accept-Post", "application/json")
 	}
 	w.WriteHeader(document.Status)

@@ -48,6 +48,21 @@ type ServerInterface interface {
 	// CreateStreamToken Let a browser follow an execution
 	// (POST /v1/executions/{id}/stream-token)
 	CreateStreamToken(w http.ResponseWriter, r *http.Request, id ExecutionID)
+	// HayhooksGet Read an execution, as hayhooks shows it
+	// (GET /{deployment}/executions/{id})
+	HayhooksGet(w http.ResponseWriter, r *http.Request, deployment Deployment, id HayhooksID)
+	// HayhooksCancel Ask an execution to stop, as hayhooks does
+	// (POST /{deployment}/executions/{id}/cancel)
+	HayhooksCancel(w http.ResponseWriter, r *http.Request, deployment Deployment, id HayhooksID)
+	// HayhooksResume Answer an execution that waits, as hayhooks does
+	// (POST /{deployment}/executions/{id}/resume)
+	HayhooksResume(w http.ResponseWriter, r *http.Request, deployment Deployment, id HayhooksID, params HayhooksResumeParams)
+	// HayhooksStream Follow an execution, as hayhooks shows it
+	// (GET /{deployment}/executions/{id}/stream)
+	HayhooksStream(w http.ResponseWriter, r *http.Request, deployment Deployment, id HayhooksID, params HayhooksStreamParams)
+	// HayhooksSubmit Submit work, as hayhooks does
+	// (POST /{deployment}/run-durable)
+	HayhooksSubmit(w http.ResponseWriter, r *http.Request, deployment Deployment, params HayhooksSubmitParams)
 }
 
 // Unimplemented server implementation that returns http.StatusNotImplemented for each endpoint.
@@ -117,6 +132,36 @@ func (_ Unimplemented) StreamExecution(w http.ResponseWriter, r *http.Request, i
 // CreateStreamToken Let a browser follow an execution
 // (POST /v1/executions/{id}/stream-token)
 func (_ Unimplemented) CreateStreamToken(w http.ResponseWriter, r *http.Request, id ExecutionID) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// HayhooksGet Read an execution, as hayhooks shows it
+// (GET /{deployment}/executions/{id})
+func (_ Unimplemented) HayhooksGet(w http.ResponseWriter, r *http.Request, deployment Deployment, id HayhooksID) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// HayhooksCancel Ask an execution to stop, as hayhooks does
+// (POST /{deployment}/executions/{id}/cancel)
+func (_ Unimplemented) HayhooksCancel(w http.ResponseWriter, r *http.Request, deployment Deployment, id HayhooksID) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// HayhooksResume Answer an execution that waits, as hayhooks does
+// (POST /{deployment}/executions/{id}/resume)
+func (_ Unimplemented) HayhooksResume(w http.ResponseWriter, r *http.Request, deployment Deployment, id HayhooksID, params HayhooksResumeParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// HayhooksStream Follow an execution, as hayhooks shows it
+// (GET /{deployment}/executions/{id}/stream)
+func (_ Unimplemented) HayhooksStream(w http.ResponseWriter, r *http.Request, deployment Deployment, id HayhooksID, params HayhooksStreamParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// HayhooksSubmit Submit work, as hayhooks does
+// (POST /{deployment}/run-durable)
+func (_ Unimplemented) HayhooksSubmit(w http.ResponseWriter, r *http.Request, deployment Deployment, params HayhooksSubmitParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -453,6 +498,244 @@ func (siw *ServerInterfaceWrapper) CreateStreamToken(w http.ResponseWriter, r *h
 	handler.ServeHTTP(w, r)
 }
 
+// HayhooksGet operation middleware
+func (siw *ServerInterfaceWrapper) HayhooksGet(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment" -------------
+	var deployment Deployment
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment", chi.URLParam(r, "deployment"), &deployment, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "id" -------------
+	var id HayhooksID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.HayhooksGet(w, r, deployment, id)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// HayhooksCancel operation middleware
+func (siw *ServerInterfaceWrapper) HayhooksCancel(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment" -------------
+	var deployment Deployment
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment", chi.URLParam(r, "deployment"), &deployment, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "id" -------------
+	var id HayhooksID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.HayhooksCancel(w, r, deployment, id)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// HayhooksResume operation middleware
+func (siw *ServerInterfaceWrapper) HayhooksResume(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment" -------------
+	var deployment Deployment
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment", chi.URLParam(r, "deployment"), &deployment, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "id" -------------
+	var id HayhooksID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params HayhooksResumeParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey HayhooksKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.HayhooksResume(w, r, deployment, id, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// HayhooksStream operation middleware
+func (siw *ServerInterfaceWrapper) HayhooksStream(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment" -------------
+	var deployment Deployment
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment", chi.URLParam(r, "deployment"), &deployment, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "id" -------------
+	var id HayhooksID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params HayhooksStreamParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Last-Event-ID" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Last-Event-ID")]; found {
+		var LastEventID string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Last-Event-ID", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Last-Event-ID", valueList[0], &LastEventID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Last-Event-ID", Err: err})
+			return
+		}
+
+		params.LastEventID = &LastEventID
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.HayhooksStream(w, r, deployment, id, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// HayhooksSubmit operation middleware
+func (siw *ServerInterfaceWrapper) HayhooksSubmit(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment" -------------
+	var deployment Deployment
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment", chi.URLParam(r, "deployment"), &deployment, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params HayhooksSubmitParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey HayhooksKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.HayhooksSubmit(w, r, deployment, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 type UnescapedCookieParamError struct {
 	ParamName string
 	Err       error
@@ -566,6 +849,21 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		ErrorHandlerFunc:   options.ErrorHandlerFunc,
 	}
 
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/{deployment}/executions/{id}", wrapper.HayhooksGet)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/{deployment}/executions/{id}/cancel", wrapper.HayhooksCancel)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/{deployment}/executions/{id}/resume", wrapper.HayhooksResume)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/{deployment}/executions/{id}/stream", wrapper.HayhooksStream)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/{deployment}/run-durable", wrapper.HayhooksSubmit)
+	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/livez", wrapper.GetLiveness)
 	})
