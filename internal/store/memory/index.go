@@ -135,9 +135,14 @@ func (r *revision) isolate(id string, now int64) (ring bool) {
 	return r.solitary.len() == 1
 }
 
-// heldSince is since when the one waits that has waited longest for a process that runs nothing else.
+// heldSince is since when the one waits that has waited longest for a process that runs nothing else: from now on, where the
+// clock was set back since it came.
 func (r *revision) heldSince(now int64) (since int64, held bool) {
-	_, since, held = r.solitary.due(now)
+	id, since, held := r.solitary.first()
+	if since > now {
+		since = now
+		r.solitary.put(id, now)
+	}
 	return since, held
 }
 

@@ -150,9 +150,9 @@ local function take(index, q, id, p)
     return 'gone'
   end
   if claim(c, p) then return 'claimed' end
-  -- Out of sight for a minute, so that no process becomes empty for what it can't claim.
-  if solitary then enter(index .. q, ms + 60000, id) end
-  return 'kept'
+  if not solitary then return 'kept' end
+  postpone(index, q, id) -- no process becomes empty for what it can't claim
+  return 'gone'
 end
 
 local function full()
@@ -188,11 +188,15 @@ local function serve(place, q, wanted, p)
   end
 end
 
--- Since when the member of a queue waits that waits longest for a process that runs nothing else.
+-- Since when the member of a queue waits that waits longest for a process that runs nothing else: from now on, where the clock
+-- was set back since it came.
 local function held_since(q)
   local head = redis.pcall('ZRANGE', anchor .. 'solitary:' .. q, '0', '0', 'WITHSCORES')
-  if failed(head) or #head == 0 or tonumber(head[2]) > ms then return nil end
-  return tonumber(head[2])
+  if failed(head) or #head == 0 then return nil end
+  local since = tonumber(head[2])
+  if since <= ms then return since end
+  enter('solitary:' .. q, ms, head[1])
+  return ms
 end
 
 -- The places of the queues in which work on its last chance waits, the longest wait first.
