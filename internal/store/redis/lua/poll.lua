@@ -13,7 +13,8 @@
 --       this worker is to become empty for it
 --
 -- Invariants 3, 4, 11: a claim is handed out once. The ids of a worker's batch stand under its token for a lease, so that a
--- repeat hands out the same claims at no cost to a budget. A continued poll adds to the batch of its token. Of
+-- repeat hands out the same claims at no cost to a budget. A continued poll adds to the batch of its token, unless a repeat in
+-- doubt has settled that: what it would add, nobody would hear of. Of
 -- a shared one, which asks several partitions, each remembers also that it gave nothing, and so does one in doubt, of which a
 -- copy may be under way: that, and any with a lower number than what is remembered, claims nothing. At most
 -- 100 members are moved or looked at. What can't be read leaves the index, what this release does not know is put off. Work on
@@ -21,7 +22,7 @@
 local worker, token, max, mode, wants, packed, lease, number = unpack(cmsgpack.unpack(ARGV[1]))
 local function is(bits) return bit.band(mode, bits) > 0 end
 local continued, shared, solitary, yields, doubt = is(1), is(2), is(4), is(8), is(16)
-local out, batch = {false}, {token, 0, 0, number} -- ids follow
+local out, batch = {false}, {token, 0, 0, number, 0} -- 1 where it is settled; ids follow
 local longest = 0 -- lease that anybody has asked for here
 local bytes, looked, kept, moved, more, malformed, soonest = 0, 0, 0, 0, 0, 0, 0
 local left, unripe = {}, {}
@@ -69,7 +70,7 @@ local function remembered()
   longest = integer(got[2] or '') or 0
   if not got[1] then return nil end
   local readable, old = pcall(cmsgpack.unpack, got[1])
-  if not readable or type(old) ~= 'table' or #old < 4 or old[3] <= ms then return nil end
+  if not readable or type(old) ~= 'table' or #old < 5 or old[3] <= ms then return nil end
   return old
 end
 
@@ -80,10 +81,14 @@ local function replay()
   if old[1] ~= token then return number > 0 and number < old[4] end
   if continued then
     batch = old
-    return false
+    return old[5] == 1
+  end
+  if shared and doubt and old[5] == 0 then
+    old[5] = 1
+    first('SET', key('batch', worker), cmsgpack.pack(old), 'KEEPTTL')
   end
   more = old[2]
-  for i = 5, #old do
+  for i = 6, #old do
     local c = load(old[i])
     if c and owned(c, worker, token, c.f, 0) then hand_out(c, payloads(c)) end
   end
