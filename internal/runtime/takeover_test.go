@@ -1,7 +1,9 @@
 package runtime
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/windrow-run/windrow/internal/execution"
@@ -27,6 +29,36 @@ func TestTakeover(t *testing.T) {
 			})
 		})
 	}
+}
+
+// whileMaintaining is a store that does something else with each pass of maintenance.
+type whileMaintaining struct {
+	store.Store
+	pass func()
+}
+
+func (w whileMaintaining) Maintain(ctx context.Context, limit int) (store.Maintained, error) {
+	out, err := w.Store.Maintain(ctx, limit)
+	w.pass()
+	return out, err
+}
+
+// A lease that runs out while a pass is under way, which has looked already, is taken over by another one at once.
+func TestTakeoverDuringAPass(t *testing.T) {
+	inBubble(t, func(k *kit) {
+		passes, p := 0, k.params(deploy(complete))
+		p.Store = whileMaintaining{k.store, func() {
+			if passes++; passes == 1 {
+				k.rt.claimer.overdue(true, time.Now())
+			}
+		}}
+		k.start(p)
+		k.rt.claimer.overdue(true, time.Now())
+		synctest.Wait()
+		if passes != 2 {
+			k.Errorf("%d passes, want 2", passes)
+		}
+	})
 }
 
 // Leases that are renewed in time cost no look, also where they end before the next poll.
