@@ -119,7 +119,7 @@ local function reindex(c, n, before)
   if c.s == 'q' then
     leave('ready:' .. queue(c), c.id)
     if c.l > 0 then leave('solitary:' .. queue(c), c.id) end
-    if c.t > 0 then leave('delayed:' .. queue(c), c.id) end
+    if c.t > 0 or n.s ~= 'r' then leave('delayed:' .. queue(c), c.id) end -- a release that does not know it may have put it off
   elseif c.s == 'r' and n.s ~= 'r' then
     leave('leases', c.id)
     leave('running', c.id)

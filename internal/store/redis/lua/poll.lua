@@ -23,7 +23,7 @@ local worker, token, max, mode, wants, packed, lease, number = unpack(cmsgpack.u
 local function is(bits) return bit.band(mode, bits) > 0 end
 local continued, shared, solitary, yields, doubt = is(1), is(2), is(4), is(8), is(16)
 local out, batch = {false}, {token, 0, 0, number, 0} -- 1 where it is settled; ids follow
-local longest = 0 -- lease that anybody has asked for here
+local longest = 0 -- lease that anybody here has claimed with
 local bytes, looked, kept, moved, more, malformed, soonest = 0, 0, 0, 0, 0, 0, 0
 local left, unripe = {}, {}
 local BOUND = 100
@@ -98,7 +98,7 @@ end
 local function remember()
   batch[2], batch[3] = more, math.max(batch[3], ms + lease)
   first('SET', key('batch', worker), cmsgpack.pack(batch), 'PX', text(math.max(lease, 1)))
-  if lease > longest then first('SET', anchor .. 'lease', text(lease)) end
+  if #out > 1 and lease > longest then first('SET', anchor .. 'lease', text(lease)) end
 end
 
 -- Moves members that have fallen due to the set from which they are claimed, where they stay: as many as may be claimed, so
