@@ -61,6 +61,35 @@ func TestTakeoverDuringAPass(t *testing.T) {
 	})
 }
 
+// unreadable is a store whose polls are carried out, and of which the first one that claims something has no readable reply.
+type unreadable struct {
+	store.Store
+	told bool
+}
+
+func (u *unreadable) Poll(ctx context.Context, r store.PollRequest) (store.Polled, error) {
+	out, err := u.Store.Poll(ctx, r)
+	if len(out.Claimed) > 0 && !u.told {
+		u.told = true
+		return store.Polled{}, execution.Errorf(execution.CodeCorrupt, "what is stored can't be read")
+	}
+	return out, err
+}
+
+// Whatever a poll fails with, it may have claimed something: it is repeated as it was.
+func TestUnreadablePollLosesNoLease(t *testing.T) {
+	inBubble(t, func(k *kit) {
+		p := k.params(deploy(complete))
+		p.Store = &unreadable{Store: k.store}
+		k.start(p)
+		id := k.submit()
+		k.pass(5 * time.Second)
+		if c := k.is(id, execution.Completed); c.Attempt != 1 {
+			k.Errorf("attempt %d, want 1", c.Attempt)
+		}
+	})
+}
+
 // Leases that are renewed in time cost no look, also where they end before the next poll.
 func TestTakeoverCostsNothing(t *testing.T) {
 	inBubble(t, func(k *kit) {

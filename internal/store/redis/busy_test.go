@@ -151,7 +151,7 @@ func (k *kit) rings(f func()) {
 func TestWreckedBatch(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	for _, garbage := range []string{"", "garbage", "\xdd\xff\xff\xff\xff", "\xc1"} {
+	for _, garbage := range []string{"", "garbage", "\xdd\xff\xff\xff\xff", "\xc1", "\x95\xa1t\xa1x\xa1y\xa1z\xa1w"} {
 		k.ok(redistest.Client(t).Set(t.Context(), k.key("batch:w1"), garbage, 0).Err())
 		k.start()
 	}

@@ -70,8 +70,8 @@ local function remembered()
   longest = integer(got[2] or '') or 0
   if not got[1] then return nil end
   local readable, old = pcall(cmsgpack.unpack, got[1])
-  if not readable or type(old) ~= 'table' or #old < 5 or old[3] <= ms then return nil end
-  return old
+  if not readable or type(old) ~= 'table' or type(old[3]) ~= 'number' or type(old[4]) ~= 'number' then return nil end
+  return old[3] > ms and old or nil
 end
 
 -- A repeat: the claims of the batch that are still good. False where there is none, or to add to it.
