@@ -146,9 +146,10 @@ func (r *revision) heldSince(now int64) (since int64, held bool) {
 	return since, held
 }
 
-// yields reports whether it is this worker's turn to become empty. Nobody else takes it for as long as lease.
-func (r *revision) yields(worker string, now, lease int64) bool {
-	if r.turn.worker != worker && r.turn.until > now {
+// yields reports whether it is this worker's turn to become empty. Nobody else takes it for as long as lease; one that lasts for
+// longer than the longest lease was taken before the clock was set back.
+func (r *revision) yields(worker string, now, lease, longest int64) bool {
+	if r.turn.worker != worker && r.turn.until > now && r.turn.until-now <= max(lease, longest) {
 		return false
 	}
 	r.turn = turn{worker, now + max(lease, 1)}

@@ -56,7 +56,7 @@ func (s *Store) lookAhead(r store.PollRequest, out *store.Polled, now int64) {
 		rev := s.index.revision(w.Revision)
 		since, held := rev.heldSince(now)
 		out.Held = out.Held || held
-		if held && r.Yields && now-since >= lease && rev.yields(r.Worker, now, lease) {
+		if held && r.Yields && now-since >= lease && rev.yields(r.Worker, now, lease, s.longest) {
 			out.Drain = true
 		}
 	}

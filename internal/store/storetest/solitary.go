@@ -223,12 +223,15 @@ func solitaryTurn(k *kit) {
 
 func solitaryBack(k *kit) {
 	want := k.lastChance(2)
+	k.Advance(lease)
+	k.same("in turn", true, k.poll(k.yielding("gone")).Drain)
 	k.Advance(-10 * time.Minute)
 	k.same("held", true, k.poll(k.yielding("w1")).Held)
 	k.Advance(lease - time.Millisecond)
 	k.same("too early", false, k.poll(k.yielding("w1")).Drain)
 	k.Advance(time.Millisecond)
 	k.same("a lease later", true, k.poll(k.yielding("w1")).Drain)
+	k.same("one at a time", false, k.poll(k.yielding("w2")).Drain)
 	got := []string{k.claimAlone().ID, k.claimAlone().ID}
 	slices.Sort(got)
 	slices.Sort(want)

@@ -236,13 +236,14 @@ local function serve_solitary(plans)
   end
 end
 
--- Whether it is this worker's turn to become empty for a queue. Nobody else takes it for a lease.
+-- Whether it is this worker's turn to become empty for a queue. Nobody else takes it for a lease; one that lasts for longer was
+-- taken before the clock was set back.
 local function turn(q)
   local name, ttl = anchor .. 'turn:' .. q, text(math.max(lease, 1))
   local took = try('SET', name, worker, 'NX', 'PX', ttl)
   if took and not failed(took) then return true end
-  if redis.pcall('GET', name) ~= worker then return false end
-  redis.call('PEXPIRE', name, ttl)
+  if redis.pcall('GET', name) ~= worker and redis.call('PTTL', name) <= math.max(lease, longest) then return false end
+  redis.call('SET', name, worker, 'PX', ttl)
   return true
 end
 
