@@ -57,8 +57,8 @@ local function isolate(c)
 end
 
 -- Puts a queued execution where it will be claimed from; a delayed one on its last chance goes on from there when it is
--- looked at. The doorbell rings only where a sleeping worker must hear of it:
--- nothing was due before, and this one is due now or sooner than all that was known.
+-- looked at. The doorbell rings only where a sleeping worker must hear of it: nothing was due before, and this one is due
+-- now or sooner than all that was known.
 local function enqueue(c)
   local q = queue(c)
   if c.t <= ms and last_chance(c) then return isolate(c) end
