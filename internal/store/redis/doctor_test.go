@@ -305,6 +305,28 @@ func TestDoctorAheadOfTheClock(t *testing.T) {
 	k.counted("1", "story", "story@r1")
 }
 
+// Leases that are long over are taken back in every partition.
+func TestDoctorMaintainsPartitions(t *testing.T) {
+	t.Parallel()
+	s, clock := standing(t, 3, store.Limits{})
+	k := &kit{T: t, store: s, prefix: clock.prefix, rev: store.Revision{Deployment: "story", Revision: "r1"}}
+	for range 12 {
+		k.submit()
+	}
+	if n := len(k.poll(12).Claimed); n != 12 {
+		t.Fatalf("%d were claimed", n)
+	}
+	clock.advance(time.Hour)
+	r, err := redis.Diagnose(t.Context(), redis.StandingClock(redis.Config{URL: k.url(), Prefix: k.prefix}), redis.Diagnosis{Repair: true, Rate: 1_000_000})
+	k.ok(err)
+	if found := counts(r)["lease_over"]; found != [2]int{12, 0} {
+		t.Errorf("%d leases are over, and %d are left so", found[0], found[1])
+	}
+	if n := len(k.poll(12).Claimed); n != 12 {
+		t.Errorf("%d were claimed again, want 12", n)
+	}
+}
+
 // A namespace is repaired also where its servers have no room.
 func TestDoctorWithoutRoom(t *testing.T) {
 	t.Parallel()
