@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/store"
 )
 
@@ -96,10 +95,7 @@ func (c *claimer) step() error {
 	polled, err := c.store.Poll(ctx, p.request)
 	if err != nil {
 		c.registry.unanswered(p.request)
-		c.doubt = nil
-		if execution.Is(err, execution.CodeUnavailable) {
-			c.doubt = p
-		}
+		c.doubt = p // whatever the error is: one partition may have claimed and another failed
 		return err
 	}
 	c.doubt = nil

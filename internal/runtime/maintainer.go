@@ -84,8 +84,9 @@ func (m *maintainer) due(now time.Time) time.Duration {
 }
 
 // step is one pass: exchanges as long as there is more to do and they get on with it, so that what is overdue waits for no
-// interval, however much is overdue before it.
+// interval, however much is overdue before it. What it is told of meanwhile it may have passed by: that is for the next one.
 func (m *maintainer) step(ctx context.Context) error {
+	m.begin()
 	for {
 		done, err := m.round(ctx)
 		if err != nil {
@@ -107,6 +108,12 @@ func (m *maintainer) round(ctx context.Context) (store.Maintained, error) {
 	return m.store.Maintain(ctx, maintenanceBatch)
 }
 
+func (m *maintainer) begin() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.overdue = false
+}
+
 func (m *maintainer) again() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,7 +123,7 @@ func (m *maintainer) again() {
 func (m *maintainer) settled() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.overdue, m.failed, m.passed = false, false, time.Now()
+	m.failed, m.passed = false, time.Now()
 }
 
 func (m *maintainer) report(done store.Maintained) {

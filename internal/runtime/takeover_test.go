@@ -1,7 +1,9 @@
 package runtime
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/windrow-run/windrow/internal/execution"
@@ -27,6 +29,65 @@ func TestTakeover(t *testing.T) {
 			})
 		})
 	}
+}
+
+// whileMaintaining is a store that does something else with each pass of maintenance.
+type whileMaintaining struct {
+	store.Store
+	pass func()
+}
+
+func (w whileMaintaining) Maintain(ctx context.Context, limit int) (store.Maintained, error) {
+	out, err := w.Store.Maintain(ctx, limit)
+	w.pass()
+	return out, err
+}
+
+// A lease that runs out while a pass is under way, which has looked already, is taken over by another one at once.
+func TestTakeoverDuringAPass(t *testing.T) {
+	inBubble(t, func(k *kit) {
+		passes, p := 0, k.params(deploy(complete))
+		p.Store = whileMaintaining{k.store, func() {
+			if passes++; passes == 1 {
+				k.rt.claimer.overdue(true, time.Now())
+			}
+		}}
+		k.start(p)
+		k.rt.claimer.overdue(true, time.Now())
+		synctest.Wait()
+		if passes != 2 {
+			k.Errorf("%d passes, want 2", passes)
+		}
+	})
+}
+
+// unreadable is a store whose polls are carried out, and of which the first one that claims something has no readable reply.
+type unreadable struct {
+	store.Store
+	told bool
+}
+
+func (u *unreadable) Poll(ctx context.Context, r store.PollRequest) (store.Polled, error) {
+	out, err := u.Store.Poll(ctx, r)
+	if len(out.Claimed) > 0 && !u.told {
+		u.told = true
+		return store.Polled{}, execution.Errorf(execution.CodeCorrupt, "what is stored can't be read")
+	}
+	return out, err
+}
+
+// Whatever a poll fails with, it may have claimed something: it is repeated as it was.
+func TestUnreadablePollLosesNoLease(t *testing.T) {
+	inBubble(t, func(k *kit) {
+		p := k.params(deploy(complete))
+		p.Store = &unreadable{Store: k.store}
+		k.start(p)
+		id := k.submit()
+		k.pass(5 * time.Second)
+		if c := k.is(id, execution.Completed); c.Attempt != 1 {
+			k.Errorf("attempt %d, want 1", c.Attempt)
+		}
+	})
 }
 
 // Leases that are renewed in time cost no look, also where they end before the next poll.

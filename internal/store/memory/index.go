@@ -135,15 +135,21 @@ func (r *revision) isolate(id string, now int64) (ring bool) {
 	return r.solitary.len() == 1
 }
 
-// heldSince is since when the one waits that has waited longest for a process that runs nothing else.
+// heldSince is since when the one waits that has waited longest for a process that runs nothing else: from now on, where the
+// clock was set back since it came.
 func (r *revision) heldSince(now int64) (since int64, held bool) {
-	_, since, held = r.solitary.due(now)
+	id, since, held := r.solitary.first()
+	if since > now {
+		since = now
+		r.solitary.put(id, now)
+	}
 	return since, held
 }
 
-// yields reports whether it is this worker's turn to become empty. Nobody else takes it for as long as lease.
-func (r *revision) yields(worker string, now, lease int64) bool {
-	if r.turn.worker != worker && r.turn.until > now {
+// yields reports whether it is this worker's turn to become empty. Nobody else takes it for as long as lease; one that lasts for
+// longer than the longest lease was taken before the clock was set back.
+func (r *revision) yields(worker string, now, lease, longest int64) bool {
+	if r.turn.worker != worker && r.turn.until > now && r.turn.until-now <= max(lease, longest) {
 		return false
 	}
 	r.turn = turn{worker, now + max(lease, 1)}

@@ -51,18 +51,23 @@ func (s *Store) lookAhead(r store.PollRequest, out *store.Polled, now int64) {
 	if _, end, ok := s.index.leases.first(); ok && !out.Overdue {
 		out.LeaseEnd = end
 	}
-	var lease int64
-	for _, w := range r.Revisions {
-		lease = max(lease, millis(w.Lease))
-	}
+	lease := longestLease(r)
 	for _, w := range r.Revisions {
 		rev := s.index.revision(w.Revision)
 		since, held := rev.heldSince(now)
 		out.Held = out.Held || held
-		if held && r.Yields && now-since >= lease && rev.yields(r.Worker, now, lease) {
+		if held && r.Yields && now-since >= lease && rev.yields(r.Worker, now, lease, s.longest) {
 			out.Drain = true
 		}
 	}
+}
+
+// longestLease of those that a request names, in milliseconds.
+func longestLease(r store.PollRequest) (ms int64) {
+	for _, w := range r.Revisions {
+		ms = max(ms, millis(w.Lease))
+	}
+	return ms
 }
 
 // repeat hands out what is left of the batch that the same request got before.
@@ -102,13 +107,14 @@ func (s *Store) claim(r store.PollRequest, out *store.Polled, now execution.Inst
 		b.ids = append(b.ids, c.Control.ID)
 		b.until = max(b.until, c.Control.LeaseUntil)
 	}
+	lease := longestLease(r)
+	if r.Doubt {
+		b.until = max(b.until, now.Millis()+lease)
+	}
+	if len(b.ids) > 0 {
+		s.longest = max(s.longest, lease)
+	}
 	if len(b.ids) > 0 || r.Doubt {
-		for _, w := range r.Revisions {
-			if r.Doubt {
-				b.until = max(b.until, now.Millis()+w.Lease.Milliseconds())
-			}
-			s.longest = max(s.longest, w.Lease.Milliseconds())
-		}
 		s.batches[r.Worker] = b
 	}
 	return nil

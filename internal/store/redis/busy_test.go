@@ -101,6 +101,36 @@ func TestForeignHead(t *testing.T) {
 	}
 }
 
+// Work that was put off leaves the index with a cancel, whatever release that reaches.
+func TestForeignCanceled(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	id := k.submit()
+	k.field(id, "z", "2")
+	k.poll(1)
+	k.field(id, "z", "1")
+	_, err := k.store.Cancel(t.Context(), id, store.Scope{All: true}, "")
+	k.ok(err)
+	if names := redistest.Client(t).ZRange(t.Context(), k.key("delayed:story@r1"), 0, -1).Val(); len(names) != 0 {
+		t.Errorf("%q are left among delayed work", names)
+	}
+}
+
+// Polls that claim nothing leave nothing behind that stays.
+func TestPollsAtRest(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	r := k.request(5)
+	r.Doubt = true
+	_, err := k.store.Poll(t.Context(), r)
+	k.ok(err)
+	for _, key := range redistest.Keys(t, k.prefix+":*") {
+		if ttl := redistest.Client(t).PTTL(t.Context(), key).Val(); ttl < 0 && key != k.key("served") && key != k.prefix+":namespace" {
+			t.Errorf("%s stays", key)
+		}
+	}
+}
+
 // rings holds that the doorbell rings while f runs.
 func (k *kit) rings(f func()) {
 	k.Helper()
@@ -121,7 +151,7 @@ func (k *kit) rings(f func()) {
 func TestWreckedBatch(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	for _, garbage := range []string{"", "garbage", "\xdd\xff\xff\xff\xff", "\xc1"} {
+	for _, garbage := range []string{"", "garbage", "\xdd\xff\xff\xff\xff", "\xc1", "\x95\xa1t\xa1x\xa1y\xa1z\xa1w"} {
 		k.ok(redistest.Client(t).Set(t.Context(), k.key("batch:w1"), garbage, 0).Err())
 		k.start()
 	}

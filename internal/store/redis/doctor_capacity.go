@@ -20,9 +20,9 @@ import (
 // difference is taken away, whatever the counter shows by then, so that a right counter, which is off by nothing, is never
 // touched, and one that moves is not set to what it was. Left out, and reported as not verified, is what can't be told for
 // certain: counters without a usable sample or with samples that differ, also because the clock went back, or because the count
-// took so long that work may have ended and been removed meanwhile; and the counters of what this release can't read. A token that
-// each count leaves in the partition, and each repair takes away, keeps two doctors from both taking the same difference
-// away; whoever erases unfinished work, which then tells nothing any more, has to delete that token too.
+// took so long that work may have ended and been removed meanwhile; and the counters of what this release can't read, or of what was
+// created or has ended at a time that has not come yet, since the clock was set back. A token that each count leaves in the
+// partition, and each repair takes away, keeps two doctors from both taking the same difference away; whoever erases unfinished work, which then tells nothing any more, has to delete that token too.
 //
 // One thing moves the difference by itself: a counter at zero that is too low does not fall further. So a counter that was
 // raised is counted again, and what it was raised too far is taken away by the next repair.

@@ -284,6 +284,71 @@ func TestDoctorBuries(t *testing.T) {
 	}
 }
 
+// After the clock was set back, what was created or ended ahead of it does not tell whether it holds a place now. Counters of
+// it are left alone, and said not to be verified.
+func TestDoctorAheadOfTheClock(t *testing.T) {
+	t.Parallel()
+	k, clock := standingKit(t)
+	k.submit()
+	done := k.start()
+	clock.advance(time.Second)
+	k.complete(done)
+	clock.step(-time.Hour)
+	r, err := redis.Diagnose(t.Context(), redis.StandingClock(redis.Config{URL: k.url(), Prefix: k.prefix}), redis.Diagnosis{Repair: true, Rate: 1_000_000})
+	k.ok(err)
+	if found := counts(r)["capacity"]; found != [2]int{} {
+		t.Errorf("%d counters are said to be wrong, and %d are left so", found[0], found[1])
+	}
+	if want := []string{"story in partition 0", "story@r1 in partition 0"}; !slices.Equal(r.Unverified, want) {
+		t.Errorf("not verified: %q, want %q", r.Unverified, want)
+	}
+	k.counted("1", "story", "story@r1")
+}
+
+// Leases that are long over are taken back in every partition.
+func TestDoctorMaintainsPartitions(t *testing.T) {
+	t.Parallel()
+	s, clock := standing(t, 3, store.Limits{})
+	k := &kit{T: t, store: s, prefix: clock.prefix, rev: store.Revision{Deployment: "story", Revision: "r1"}}
+	for range 12 {
+		k.submit()
+	}
+	if n := len(k.poll(12).Claimed); n != 12 {
+		t.Fatalf("%d were claimed", n)
+	}
+	clock.advance(time.Hour)
+	r, err := redis.Diagnose(t.Context(), redis.StandingClock(redis.Config{URL: k.url(), Prefix: k.prefix}), redis.Diagnosis{Repair: true, Rate: 1_000_000})
+	k.ok(err)
+	if found := counts(r)["lease_over"]; found != [2]int{12, 0} {
+		t.Errorf("%d leases are over, and %d are left so", found[0], found[1])
+	}
+	if n := len(k.poll(12).Claimed); n != 12 {
+		t.Errorf("%d were claimed again, want 12", n)
+	}
+}
+
+// A namespace is repaired also where its servers have no room.
+func TestDoctorWithoutRoom(t *testing.T) {
+	t.Parallel()
+	k := ownKit(t, redis.Config{Prefix: "oom"})
+	ids := k.inEveryStatus()
+	client := k.own.Client()
+	k.ok(client.HSet(t.Context(), k.key("capacity"), "story", "9", "gone", "3").Err())
+	for _, index := range []string{"ready:story@r1", "leases", "running", "retention"} {
+		k.ok(client.Del(t.Context(), k.key(index)).Err())
+	}
+	for kind, status := range map[string]execution.Status{"i": execution.Running, "l": execution.Completed} {
+		k.ok(client.Del(t.Context(), k.key(kind+":"+ids[status])).Err())
+		k.ok(client.SAdd(t.Context(), k.key(kind+":"+ids[status]), "x").Err())
+	}
+	k.full()
+	r, err := redis.Diagnose(t.Context(), redis.Config{URL: k.own.URL(), Prefix: k.prefix}, redis.Diagnosis{Repair: true, Rate: 1_000_000})
+	k.ok(err)
+	if !r.Healthy() || counts(r)["capacity"] != [2]int{2, 0} || counts(r)["missing_index"][0] < 4 || counts(r)["wrong_type"] != [2]int{2, 0} {
+		t.Errorf("found %v, healthy %t", counts(r), r.Healthy())
+	}
+}
+
 // A control of which nothing can be saved goes with all that belongs to it. Without its owner it would be everybody's.
 func TestDoctorRemoves(t *testing.T) {
 	t.Parallel()

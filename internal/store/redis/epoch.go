@@ -107,8 +107,8 @@ func (st *standing) known() int64 {
 
 // stamps are what maintenance last left in each partition, to see whether a server came back without its newest writes.
 type stamps struct {
-	mu   sync.Mutex // guards the following
-	last []int64    // milliseconds of Redis TIME, by partition; 0: nothing is known
+	mu   sync.Mutex    // guards the following
+	last map[int]int64 // milliseconds of Redis TIME, by partition; none: nothing is known
 }
 
 func (s *stamps) of(partition int) int64 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -300,6 +301,19 @@ func TestMalformedLease(t *testing.T) {
 	}
 	if n := k.nonterminal(); n != 1 {
 		t.Errorf("%d unfinished executions, want 1", n)
+	}
+}
+
+// One whose lease lies ahead, since the clock was set back, is found as well.
+func TestMalformedLeaseAhead(t *testing.T) {
+	t.Parallel()
+	k, clock := standingKit(t)
+	k.field(k.start().ID, "a", "-1")
+	clock.step(-time.Hour)
+	m, err := k.store.Maintain(t.Context(), 10)
+	k.ok(err)
+	if n := k.nonterminal(); m != (store.Maintained{Malformed: 1}) || n != 0 {
+		t.Errorf("maintained %+v, %d unfinished executions", m, n)
 	}
 }
 

@@ -35,7 +35,13 @@ func newSlow(t *testing.T, partitions int) *slow {
 // lost runs an operation whose script is held, until the client gives up.
 func (s *slow) lost(script string, f func() error) {
 	s.Helper()
-	s.proxy.Break(faultkit.Nth(0, faultkit.Hold, script))
+	s.lostNth(0, script, f)
+}
+
+// lostNth is lost for the n-th run of the script in the operation, from 0.
+func (s *slow) lostNth(n int, script string, f func() error) {
+	s.Helper()
+	s.proxy.Break(faultkit.Nth(n, faultkit.Hold, script))
 	ctx, cancel := context.WithTimeout(s.Context(), 50*time.Millisecond)
 	defer cancel()
 	s.ctx = ctx
@@ -151,6 +157,47 @@ func TestLatePoll(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// The exchange in which a poll asks a partition for more claims nothing where it arrives after the repeat of that poll, which
+// was told of what the first exchange had claimed.
+func TestLatePollForMore(t *testing.T) {
+	t.Parallel()
+	s := newSlow(t, 2)
+	for n := 0; n < 6; {
+		sub := s.submission()
+		if at, _ := s.store.PartitionOf(sub.ID); at != 0 {
+			continue
+		}
+		_, err := s.store.Submit(t.Context(), sub)
+		s.ok(err)
+		n++
+	}
+	request := s.request(4)
+	var got store.Polled
+	poll := func() (err error) {
+		got, err = s.store.Poll(s.ctx, request)
+		request.Doubt = true
+		return err
+	}
+	s.lostNth(2, "poll", poll)
+	for range 2 { // the repeat may be repeated
+		s.ok(poll())
+		if len(got.Claimed) != 2 {
+			t.Fatalf("the repeat brought %d, want the 2 of the first exchange", len(got.Claimed))
+		}
+	}
+	if n := s.proxy.Deliver(); n != 1 {
+		t.Fatalf("%d commands were delivered late, want 1", n)
+	}
+	s.proxy.Break(nil)
+	s.ok(poll())
+	if len(got.Claimed) != 2 {
+		t.Errorf("the repeat brought %d afterwards, want 2", len(got.Claimed))
+	}
+	if p := s.poll(9); len(p.Claimed) != 4 {
+		t.Errorf("%d are left to claim, want 4", len(p.Claimed))
 	}
 }
 

@@ -58,7 +58,7 @@ func New(c Config) (*Store, error) {
 		tails:   map[*tail]struct{}{},
 
 		conditions: newConditions(c),
-		stamps:     stamps{last: make([]int64, c.Partitions)},
+		stamps:     stamps{last: map[int]int64{}},
 	}
 	s.standing = &standing{store: s}
 	s.ctx, s.close = context.WithCancel(context.Background())

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/windrow-run/windrow/internal/execution"
@@ -19,6 +20,7 @@ func solitaryTests() []test {
 		{name: "revisions that want none, and other ones, are left alone", run: solitaryWants},
 		{name: "one worker at a time is told to become empty, once a lease has passed", run: solitaryDrain},
 		{name: "a turn ends with the claim, and a lease after the last poll", run: solitaryTurn},
+		{name: "a clock that is set back hides none of it", run: solitaryBack},
 		{name: "it rings, counts, and leaves with a cancel", run: solitarySeen},
 	}
 }
@@ -217,6 +219,23 @@ func solitaryTurn(k *kit) {
 	k.Advance(lease / 2)
 	k.same("w1", true, k.poll(k.yielding("w1")).Drain)
 	k.same("w2", false, k.poll(k.yielding("w2")).Drain)
+}
+
+func solitaryBack(k *kit) {
+	want := k.lastChance(2)
+	k.Advance(lease)
+	k.same("in turn", true, k.poll(k.yielding("gone")).Drain)
+	k.Advance(-10 * time.Minute)
+	k.same("held", true, k.poll(k.yielding("w1")).Held)
+	k.Advance(lease - time.Millisecond)
+	k.same("too early", false, k.poll(k.yielding("w1")).Drain)
+	k.Advance(time.Millisecond)
+	k.same("a lease later", true, k.poll(k.yielding("w1")).Drain)
+	k.same("one at a time", false, k.poll(k.yielding("w2")).Drain)
+	got := []string{k.claimAlone().ID, k.claimAlone().ID}
+	slices.Sort(got)
+	slices.Sort(want)
+	k.same("claimed", want, got)
 }
 
 func solitarySeen(k *kit) {

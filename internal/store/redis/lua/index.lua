@@ -57,8 +57,8 @@ local function isolate(c)
 end
 
 -- Puts a queued execution where it will be claimed from; a delayed one on its last chance goes on from there when it is
--- looked at. The doorbell rings only where a sleeping worker must hear of it:
--- nothing was due before, and this one is due now or sooner than all that was known.
+-- looked at. The doorbell rings only where a sleeping worker must hear of it: nothing was due before, and this one is due
+-- now or sooner than all that was known.
 local function enqueue(c)
   local q = queue(c)
   if c.t <= ms and last_chance(c) then return isolate(c) end
@@ -119,7 +119,7 @@ local function reindex(c, n, before)
   if c.s == 'q' then
     leave('ready:' .. queue(c), c.id)
     if c.l > 0 then leave('solitary:' .. queue(c), c.id) end
-    if c.t > 0 then leave('delayed:' .. queue(c), c.id) end
+    if c.t > 0 or n.s ~= 'r' then leave('delayed:' .. queue(c), c.id) end -- a release that does not know it may have put it off
   elseif c.s == 'r' and n.s ~= 'r' then
     leave('leases', c.id)
     leave('running', c.id)

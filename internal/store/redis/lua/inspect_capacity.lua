@@ -4,7 +4,7 @@
 -- ARGV  [1] packed {token or '', since, {id, ...}}, at most 100 ids
 -- Reply packed {now in ms, {counter, value, ...}} without ids, after leaving the token
 --       packed {now in ms, {deployment, revision, created, ended or 0, ...}, {deployment or '', revision or '', ...}} with
---       ids: those that were unfinished at since or later, and those of which nobody can tell whether they are
+--       ids: those that were unfinished at since or later, and those of which nobody can tell whether they were
 --
 -- The token is what tells a repair that no other doctor has counted meanwhile. Without one nothing is written.
 local token, since, ids = unpack(cmsgpack.unpack(ARGV[1]))
@@ -12,7 +12,7 @@ local token, since, ids = unpack(cmsgpack.unpack(ARGV[1]))
 local TALLY_TTL = 3600000
 
 local function sample()
-  if token ~= '' then redis.call('SET', anchor .. 'tally', token, 'PX', text(TALLY_TTL)) end
+  if token ~= '' then first('SET', anchor .. 'tally', token, 'PX', text(TALLY_TTL)) end
   local raw = redis.pcall('HGETALL', anchor .. 'capacity')
   return cmsgpack.pack({ms, failed(raw) and {} or raw})
 end
@@ -26,18 +26,26 @@ local function unclear(id, why)
   return raw[1] or '', raw[2] or ''
 end
 
+-- Whether a control was created, or ended, before the clock was set back, so that its stamps do not tell when.
+local function ahead(c)
+  return c.b > ms or ENDED[c.s] and c.u > ms
+end
+
 local function tally()
   local known, unknown = {}, {}
   for _, id in ipairs(ids) do
     local c, why = load(id)
-    if c and (not ENDED[c.s] or c.u >= since) then
+    local d, r
+    if not c then
+      d, r = unclear(id, why)
+    elseif ahead(c) then
+      d, r = c.d, c.r
+    elseif not ENDED[c.s] or c.u >= since then
       for _, v in ipairs({c.d, c.r, c.b, ENDED[c.s] and c.u or 0}) do known[#known + 1] = v end
-    elseif not c then
-      local d, r = unclear(id, why)
-      if d then
-        unknown[#unknown + 1] = d
-        unknown[#unknown + 1] = r
-      end
+    end
+    if d then
+      unknown[#unknown + 1] = d
+      unknown[#unknown + 1] = r
     end
   end
   return cmsgpack.pack({ms, known, unknown})

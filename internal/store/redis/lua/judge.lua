@@ -25,7 +25,8 @@ end
 local function indexed(c)
   local later = ms + FOREIGN_DELAY
   if c.s == 'q' then
-    return stands('ready:' .. queue(c), c.id) or stands('solitary:' .. queue(c), c.id, later) or stands('delayed:' .. queue(c), c.id, math.max(c.t, later))
+    return stands('ready:' .. queue(c), c.id) or stands('solitary:' .. queue(c), c.id)
+      or stands('delayed:' .. queue(c), c.id, math.max(c.t, later))
   elseif c.s == 'r' then
     return stands('leases', c.id, c.e) and stands('running', c.id, math.max(c.e, later))
   elseif c.s == 'w' then

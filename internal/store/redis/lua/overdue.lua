@@ -2,13 +2,13 @@
 --
 -- KEYS  [1] anchor of the partition
 -- ARGV  [1] packed {leases at most, leases to pass over, waits at most, waits to pass over, ended at most, ended to pass over}
--- Reply {packed {now, malformed, foreign leases, foreign waits, more: 0 or 1, stamp before, stamp, walking: 0 or 1}, {id, control, ...},
---       {id, control, wait, ...}, {id, ...}}
+-- Reply {packed {now, malformed, foreign leases, foreign waits, more: 0 or 1, stamp before, stamp, walking: 0 or 1},
+--       {id, control, ...}, {id, control, wait, ...}, {id, ...}}
 --       walking: there is more to walk than one run looks at
 --
--- Decides nothing, but for leases that lie too far ahead; with nothing to do it prunes the index of what is served. Members whose control is gone or tells otherwise
--- are put right; malformed ones leave every index; those of a schema that this release does not know stay as they are. At most
--- 100 of each, and of waits no more than make up two megabytes.
+-- Decides nothing, but for leases that lie too far ahead; with nothing to do it prunes the index of what is served. Members
+-- whose control is gone or tells otherwise are put right; malformed ones leave every index; those of a schema that this release
+-- does not know stay as they are. At most 100 of each, and of waits no more than make up two megabytes.
 local lease_limit, lease_offset, wait_limit, wait_offset, ended_limit, ended_offset = unpack(cmsgpack.unpack(ARGV[1]))
 local malformed, foreign_leases, foreign_waits, more, walking = 0, 0, 0, 0, 0
 local WAIT_BYTES = 2000000
@@ -57,12 +57,15 @@ local function rein()
   if failed(ids) then return end
   for _, id in ipairs(ids) do
     local c, why = load(id)
-    if c and c.s == 'r' then
+    if why == 'malformed' then
+      reject(id, 'leases')
+      malformed = malformed + 1
+    elseif c and c.s == 'r' then
       c.e = math.min(c.e, ms + most)
       first('HSET', key('c', id), 'e', text(c.e))
       enter('leases', c.e, id)
       enter('running', c.e, id)
-    elseif c or why == 'missing' then
+    elseif why ~= 'foreign' then
       leave('leases', id)
     end
   end

@@ -13,7 +13,8 @@
 --       this worker is to become empty for it
 --
 -- Invariants 3, 4, 11: a claim is handed out once. The ids of a worker's batch stand under its token for a lease, so that a
--- repeat hands out the same claims at no cost to a budget. A continued poll adds to the batch of its token. Of
+-- repeat hands out the same claims at no cost to a budget. A continued poll adds to the batch of its token, unless a repeat in
+-- doubt has settled that: what it would add, nobody would hear of. Of
 -- a shared one, which asks several partitions, each remembers also that it gave nothing, and so does one in doubt, of which a
 -- copy may be under way: that, and any with a lower number than what is remembered, claims nothing. At most
 -- 100 members are moved or looked at. What can't be read leaves the index, what this release does not know is put off. Work on
@@ -21,8 +22,8 @@
 local worker, token, max, mode, wants, packed, lease, number = unpack(cmsgpack.unpack(ARGV[1]))
 local function is(bits) return bit.band(mode, bits) > 0 end
 local continued, shared, solitary, yields, doubt = is(1), is(2), is(4), is(8), is(16)
-local out, batch = {false}, {token, 0, 0, number} -- ids follow
-local longest = 0 -- lease that anybody has asked for here
+local out, batch = {false}, {token, 0, 0, number, 0} -- 1 where it is settled; ids follow
+local longest = 0 -- lease that anybody here has claimed with
 local bytes, looked, kept, moved, more, malformed, soonest = 0, 0, 0, 0, 0, 0, 0
 local left, unripe = {}, {}
 local BOUND = 100
@@ -69,8 +70,8 @@ local function remembered()
   longest = integer(got[2] or '') or 0
   if not got[1] then return nil end
   local readable, old = pcall(cmsgpack.unpack, got[1])
-  if not readable or type(old) ~= 'table' or #old < 4 or old[3] <= ms then return nil end
-  return old
+  if not readable or type(old) ~= 'table' or type(old[3]) ~= 'number' or type(old[4]) ~= 'number' then return nil end
+  return old[3] > ms and old or nil
 end
 
 -- A repeat: the claims of the batch that are still good. False where there is none, or to add to it.
@@ -80,10 +81,14 @@ local function replay()
   if old[1] ~= token then return number > 0 and number < old[4] end
   if continued then
     batch = old
-    return false
+    return old[5] == 1
+  end
+  if shared and doubt and old[5] == 0 then
+    old[5] = 1
+    first('SET', key('batch', worker), cmsgpack.pack(old), 'KEEPTTL')
   end
   more = old[2]
-  for i = 5, #old do
+  for i = 6, #old do
     local c = load(old[i])
     if c and owned(c, worker, token, c.f, 0) then hand_out(c, payloads(c)) end
   end
@@ -93,7 +98,7 @@ end
 local function remember()
   batch[2], batch[3] = more, math.max(batch[3], ms + lease)
   first('SET', key('batch', worker), cmsgpack.pack(batch), 'PX', text(math.max(lease, 1)))
-  if lease > longest then first('SET', anchor .. 'lease', text(lease)) end
+  if #out > 1 and lease > longest then first('SET', anchor .. 'lease', text(lease)) end
 end
 
 -- Moves members that have fallen due to the set from which they are claimed, where they stay: as many as may be claimed, so
@@ -150,9 +155,9 @@ local function take(index, q, id, p)
     return 'gone'
   end
   if claim(c, p) then return 'claimed' end
-  -- Out of sight for a minute, so that no process becomes empty for what it can't claim.
-  if solitary then enter(index .. q, ms + 60000, id) end
-  return 'kept'
+  if not solitary then return 'kept' end
+  postpone(index, q, id) -- no process becomes empty for what it can't claim
+  return 'gone'
 end
 
 local function full()
@@ -188,11 +193,15 @@ local function serve(place, q, wanted, p)
   end
 end
 
--- Since when the member of a queue waits that waits longest for a process that runs nothing else.
+-- Since when the member of a queue waits that waits longest for a process that runs nothing else: from now on, where the clock
+-- was set back since it came.
 local function held_since(q)
   local head = redis.pcall('ZRANGE', anchor .. 'solitary:' .. q, '0', '0', 'WITHSCORES')
-  if failed(head) or #head == 0 or tonumber(head[2]) > ms then return nil end
-  return tonumber(head[2])
+  if failed(head) or #head == 0 then return nil end
+  local since = tonumber(head[2])
+  if since <= ms then return since end
+  enter('solitary:' .. q, ms, head[1])
+  return ms
 end
 
 -- The places of the queues in which work on its last chance waits, the longest wait first.
@@ -227,13 +236,14 @@ local function serve_solitary(plans)
   end
 end
 
--- Whether it is this worker's turn to become empty for a queue. Nobody else takes it for a lease.
+-- Whether it is this worker's turn to become empty for a queue. Nobody else takes it for a lease; one that lasts for longer was
+-- taken before the clock was set back.
 local function turn(q)
   local name, ttl = anchor .. 'turn:' .. q, text(math.max(lease, 1))
   local took = try('SET', name, worker, 'NX', 'PX', ttl)
   if took and not failed(took) then return true end
-  if redis.pcall('GET', name) ~= worker then return false end
-  redis.call('PEXPIRE', name, ttl)
+  if redis.pcall('GET', name) ~= worker and redis.call('PTTL', name) <= math.max(lease, longest) then return false end
+  redis.call('SET', name, worker, 'PX', ttl)
   return true
 end
 

@@ -144,7 +144,7 @@ local function bury(id, queues)
     local before = c and counters(c)
     local names = {key('c', id), binding_of(id, parts and parts['#'])}
     for _, kind in ipairs(KINDS) do names[#names + 1] = key(kind, id) end
-    redis.call('DEL', anchor .. 'none')
+    redis.call('DEL', anchor .. 'tally') -- a count under way can't tell any more what this held
     unlink(names)
     if c then free(c, before) end
     vanish(id, queues)
