@@ -154,13 +154,12 @@ func (s *session) Check(ctx context.Context) error {
 	}
 }
 
-// mayCommit refuses what comes too late to be committed, and what a caller has given up already.
+// mayCommit refuses what comes too late to be committed, and what a caller has given up already. Where it is the first to see
+// that the window is closed, the session ends with it: what the handler was told must not change with a reply that is late.
 func (s *session) mayCommit(ctx context.Context) error {
 	if !s.alive() {
-		if err := s.stopped(); err != nil {
-			return err
-		}
-		return handler.ErrLeaseLost
+		s.lose("the lease window closed before a commit began")
+		return s.stopped()
 	}
 	if ctx.Err() != nil && s.ctx.Err() == nil {
 		return context.Cause(ctx)

@@ -59,6 +59,38 @@ func TestHungStoreLosesLease(t *testing.T) {
 	})
 }
 
+// A handler that is told that the lease is lost, after its process stood still and before the timer of the window has run, ends
+// its attempt for good: a renewal whose reply arrives only then does not turn its stop into a failure of the work.
+func TestLateReplyAfterLostLease(t *testing.T) {
+	inBubble(t, func(k *kit) {
+		k.start(k.params(deploy(func(ctx context.Context, a handler.Attempt) handler.Outcome {
+			s, _ := a.(*session)
+			if s.claimed.Control.Attempt > 1 {
+				return handler.Completed{}
+			}
+			s.mu.Lock()
+			s.confirmed = time.Now().Add(-s.d.window())
+			s.mu.Unlock()
+			err := a.Save(ctx, []byte(`1`))
+			s.mu.Lock()
+			s.renewedLocked(time.Now())
+			s.mu.Unlock()
+			if err != handler.ErrLeaseLost {
+				k.Errorf("a checkpoint ends with %v, want the lost lease", err)
+			}
+			return handler.Stopped{}
+		})))
+		id := k.submit()
+		k.pass(time.Minute)
+		if c := k.is(id, execution.Completed); c.Attempt != 2 || c.LostLeases != 1 {
+			k.Errorf("%d attempts and %d lost leases, want 2 and 1", c.Attempt, c.LostLeases)
+		}
+		if log := k.log.String(); strings.Contains(log, "the work failed") || !strings.Contains(log, "the lease was lost") {
+			k.Errorf("log:\n%s", log)
+		}
+	})
+}
+
 // The window is measured from before the claim was sent, however long its reply took.
 func TestWindowFromSend(t *testing.T) {
 	inBubble(t, func(k *kit) {

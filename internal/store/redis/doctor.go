@@ -162,18 +162,18 @@ func (d *doctor) root(ctx context.Context) (bool, error) {
 	if !errors.Is(err, errRoot) {
 		return false, err
 	}
-	some, err := d.tagged(ctx)
+	some, err := d.populated(ctx)
 	if err != nil {
 		return false, err
 	}
-	if len(some) == 0 {
+	if !some {
 		return false, fmt.Errorf("there is no namespace under the key prefix %q: check --redis and --key-prefix", d.store.config.Prefix)
 	}
 	if !d.how.Repair || d.how.Partitions == 0 {
 		d.add(FoundRoot, d.store.keys.namespace())
 		return false, nil
 	}
-	if err := d.makeRoot(ctx, some); err != nil {
+	if err := d.makeRoot(ctx); err != nil {
 		return false, err
 	}
 	d.add(FoundRoot, d.store.keys.namespace())
@@ -203,41 +203,50 @@ func (d *doctor) readRoot(ctx context.Context) (partitions int, err error) {
 	return partitions, nil
 }
 
-// tagged returns the tags of the keys under the prefix; "" for those that have none, the root left out.
-func (d *doctor) tagged(ctx context.Context) (map[string]bool, error) {
-	tags := map[string]bool{}
+// populated reports whether there is any key of the namespace, its root included.
+func (d *doctor) populated(ctx context.Context) (bool, error) {
+	some := false
 	err := d.scan(ctx, d.store.keys.all(), func(keys []string) error {
 		for _, key := range keys {
-			if _, _, ok := d.store.keys.place(key); ok {
-				tag, _, _ := strings.Cut(strings.TrimPrefix(key, d.store.keys.prefix+":{"), "}:")
-				tags[tag] = true
-			} else if key == d.store.keys.namespace() {
-				tags[""] = true
-			}
+			_, _, tagged := d.store.keys.place(key)
+			some = some || tagged || key == d.store.keys.namespace()
 		}
 		return nil
 	})
-	return tags, err
+	return some, err
 }
 
 // makeRoot makes the root as a server does, where all keys fit its number of partitions.
-func (d *doctor) makeRoot(ctx context.Context, tags map[string]bool) error {
+func (d *doctor) makeRoot(ctx context.Context) error {
 	n := d.how.Partitions
 	if n < 1 || n > maxPartitions {
 		return fmt.Errorf("--partitions: %d is not between 1 and %d", n, maxPartitions)
 	}
-	k := newKeyspace(d.store.config.Prefix, n)
-	for tag := range tags {
-		if tag != "" && !slices.Contains(k.tags, tag) {
-			return fmt.Errorf("--partitions: the namespace has keys of a partition %q, which there is none of among %d: "+
-				"name the number that the servers are set to", tag, n)
-		}
+	d.store.keys, d.store.config.Partitions = newKeyspace(d.store.config.Prefix, n), n
+	if err := d.scan(ctx, d.store.keys.all(), d.fitting); err != nil {
+		return err
 	}
-	d.store.keys, d.store.config.Partitions = k, n
-	if rep := d.store.exchange(ctx, call{script: d.store.scripts.repairRoot, anchor: k.namespace(), args: []any{maxPartitions}}); rep[0].err != nil {
+	anchor := d.store.keys.namespace()
+	if rep := d.store.exchange(ctx, call{script: d.store.scripts.repairRoot, anchor: anchor, args: []any{maxPartitions}}); rep[0].err != nil {
 		return rep[0].err
 	}
 	return d.store.Open(ctx)
+}
+
+// fitting refuses keys that no namespace of that many partitions has: some numbers share tags, and then an execution stands
+// where its id would not be looked for. A root that says so would make doctor call live executions unknown keys.
+func (d *doctor) fitting(keys []string) error {
+	for _, key := range keys {
+		partition, rest, ok := d.store.keys.place(key)
+		kind, id, _ := strings.Cut(rest, ":")
+		p, named := partitionOf(id, maxPartitions)
+		if !ok || partition >= 0 && (!named || !slices.Contains(executionKinds, kind) || p == partition) {
+			continue
+		}
+		return fmt.Errorf("--partitions: among %d the namespace would not have the key %s where it is: "+
+			"name the number that the servers are set to", d.how.Partitions, shownKey(key))
+	}
+	return nil
 }
 
 // nodes are the masters.

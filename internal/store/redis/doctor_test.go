@@ -443,6 +443,30 @@ func TestDoctorRoot(t *testing.T) {
 	}
 }
 
+// A number of partitions that has the same tags, and would look for executions elsewhere, is refused before anything is written.
+func TestDoctorRootMisfit(t *testing.T) {
+	t.Parallel()
+	for right, wrong := range map[int]int{1: 2, 2: 1, 4: 8} {
+		t.Run(fmt.Sprint(right, " as ", wrong), func(t *testing.T) {
+			t.Parallel()
+			k := partitioned(t, right)
+			k.spread(1)
+			k.ok(redistest.Client(t).Del(t.Context(), k.prefix+":namespace").Err())
+			before := k.dump()
+			_, err := redis.Diagnose(t.Context(), redis.Config{URL: k.url(), Prefix: k.prefix}, redis.Diagnosis{Repair: true, Partitions: wrong})
+			if err == nil || !strings.Contains(err.Error(), "--partitions") {
+				t.Errorf("error is %v, want one with --partitions", err)
+			}
+			if diff := cmp.Diff(before, k.dump()); diff != "" {
+				t.Errorf("refusing changed something:\n%s", diff)
+			}
+			k.diagnose(redis.Diagnosis{Repair: true, Partitions: right})
+			k.ok(k.store.Open(t.Context()))
+			k.healed(nil)
+		})
+	}
+}
+
 // What can't be checked is an error: no namespace, a newer one, no server.
 func TestDoctorRefuses(t *testing.T) {
 	t.Parallel()
