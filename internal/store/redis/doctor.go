@@ -28,6 +28,7 @@ const (
 	FoundMissingIndex     = "missing_index"
 	FoundStrayMember      = "stray_member"
 	FoundWrongType        = "wrong_type"
+	FoundMissingPayload   = "missing_payload"
 	FoundMissingTTL       = "missing_ttl"
 	FoundLeaseOver        = "lease_over"
 	FoundCapacity         = "capacity"
@@ -45,6 +46,7 @@ var remedies = map[string]string{
 	FoundMissingIndex:     "--repair puts the execution back where it is found",
 	FoundStrayMember:      "--repair takes the id out of the index",
 	FoundWrongType:        "--repair removes the key; an unfinished execution that can't go on without it fails",
+	FoundMissingPayload:   "--repair ends the execution as failed",
 	FoundMissingTTL:       "--repair sets the time to live",
 	FoundLeaseOver:        "maintenance does not run: start a server; --repair runs it once",
 	FoundCapacity:         "--repair corrects the counter",
