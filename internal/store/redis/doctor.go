@@ -116,7 +116,7 @@ func Diagnose(ctx context.Context, c Config, how Diagnosis) (Report, error) {
 	how.Lease = cmp.Or(how.Lease, defaultLease)
 	d := &doctor{store: s, how: how, found: map[string]*Finding{}, seen: map[string]bool{}, thisPass: map[string]bool{}}
 	if err := d.diagnose(ctx); err != nil {
-		return Report{}, err
+		return Report{}, advised(err)
 	}
 	return d.report(), nil
 }
@@ -232,7 +232,7 @@ func (d *doctor) makeRoot(ctx context.Context) error {
 	if rep := d.store.exchange(ctx, call{script: d.store.scripts.repairRoot, anchor: anchor, args: []any{maxPartitions}}); rep[0].err != nil {
 		return rep[0].err
 	}
-	return d.store.Open(ctx)
+	return d.store.open(ctx)
 }
 
 // fitting refuses keys that no namespace of that many partitions has: some numbers share tags, and then an execution stands
