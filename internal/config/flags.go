@@ -158,7 +158,7 @@ func (s settings) withEnv(name string) {
 func zeroDefault(value string) string {
 	switch value {
 	case "":
-		return " (default none)"
+		return " (default unset)" // "none" is a value of --auth
 	case "0":
 		return " (default 0)"
 	case "false":

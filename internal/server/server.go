@@ -129,7 +129,12 @@ func (a *App) Run(ctx context.Context) error {
 	defer stop(nil)
 	var parts sync.WaitGroup
 	start := func(run func() error) { // no part ends before it is told to: one that does ends the server
-		parts.Go(func() { stop(errors.Join(errPartEnded, run())) })
+		parts.Go(func() {
+			if err := run(); err != nil {
+				stop(err) // which says why; no more words about it
+			}
+			stop(errPartEnded)
+		})
 	}
 	for _, d := range doors {
 		start(d.serve)

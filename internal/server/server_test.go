@@ -219,12 +219,12 @@ func TestStoreAnswersLate(t *testing.T) {
 	}
 }
 
-// A store that can't be used ends the server with the reason.
+// A store that can't be used ends the server with the reason, and no other words.
 func TestStoreRefused(t *testing.T) {
 	t.Parallel()
 	reason := errors.New("maxmemory-policy is allkeys-lru")
 	r := start(t, func(_ *server.Params, w *watched) { w.open = func() error { return reason } })
-	if err := <-r.done; !errors.Is(err, reason) {
+	if err := <-r.done; !errors.Is(err, reason) || err.Error() != reason.Error() {
 		t.Errorf("%v", err)
 	}
 }

@@ -111,12 +111,12 @@ func (s *Store) checkAck(info map[string]string) error {
 	a := s.config.Ack
 	switch online := onlineReplicas(info); {
 	case online < a.Replicas:
-		return fmt.Errorf("ack: replicas=%d, and Redis has %d online: connect more replicas, or ask for fewer", a.Replicas, online)
+		return fmt.Errorf("--ack (WINDROW_ACK): replicas=%d, and Redis has %d online: connect more replicas, or ask for fewer", a.Replicas, online)
 	case a.Fsync && !hasWaitAOF(info):
-		return fmt.Errorf("ack: fsync needs Redis 7.2 or Valkey, and the server is Redis %s: upgrade it, or set ack to primary or replicas=1",
+		return fmt.Errorf("--ack (WINDROW_ACK): fsync needs Redis 7.2 or Valkey, and the server is Redis %s: upgrade it, or ask for primary or replicas=1",
 			info["redis_version"])
 	case a.Fsync && info["aof_enabled"] != "1":
-		return fmt.Errorf("ack: fsync needs the append-only file, and appendonly of Redis is off: set appendonly to yes, or set ack to primary")
+		return fmt.Errorf("--ack (WINDROW_ACK): fsync needs the append-only file, and appendonly of Redis is off: set appendonly to yes, or ask for primary")
 	}
 	return nil
 }

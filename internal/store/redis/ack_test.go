@@ -275,7 +275,7 @@ func TestOpenRefusesAcknowledgement(t *testing.T) {
 	if err == nil {
 		t.Fatal("it was opened")
 	}
-	contains(t, err.Error(), "replicas=2", "0 online", "connect more")
+	contains(t, err.Error(), "--ack (WINDROW_ACK)", "replicas=2", "0 online", "connect more")
 	_, err = opened(t, redis.Config{URL: server.URL(), Ack: redis.Ack{Fsync: true}})
 	if err == nil {
 		t.Fatal("it was opened")

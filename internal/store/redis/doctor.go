@@ -28,6 +28,7 @@ const (
 	FoundMissingIndex     = "missing_index"
 	FoundStrayMember      = "stray_member"
 	FoundWrongType        = "wrong_type"
+	FoundMissingPayload   = "missing_payload"
 	FoundMissingTTL       = "missing_ttl"
 	FoundLeaseOver        = "lease_over"
 	FoundCapacity         = "capacity"
@@ -45,6 +46,7 @@ var remedies = map[string]string{
 	FoundMissingIndex:     "--repair puts the execution back where it is found",
 	FoundStrayMember:      "--repair takes the id out of the index",
 	FoundWrongType:        "--repair removes the key; an unfinished execution that can't go on without it fails",
+	FoundMissingPayload:   "--repair ends the execution as failed",
 	FoundMissingTTL:       "--repair sets the time to live",
 	FoundLeaseOver:        "maintenance does not run: start a server; --repair runs it once",
 	FoundCapacity:         "--repair corrects the counter",
@@ -114,7 +116,7 @@ func Diagnose(ctx context.Context, c Config, how Diagnosis) (Report, error) {
 	how.Lease = cmp.Or(how.Lease, defaultLease)
 	d := &doctor{store: s, how: how, found: map[string]*Finding{}, seen: map[string]bool{}, thisPass: map[string]bool{}}
 	if err := d.diagnose(ctx); err != nil {
-		return Report{}, err
+		return Report{}, advised(err)
 	}
 	return d.report(), nil
 }
@@ -230,7 +232,7 @@ func (d *doctor) makeRoot(ctx context.Context) error {
 	if rep := d.store.exchange(ctx, call{script: d.store.scripts.repairRoot, anchor: anchor, args: []any{maxPartitions}}); rep[0].err != nil {
 		return rep[0].err
 	}
-	return d.store.Open(ctx)
+	return d.store.open(ctx)
 }
 
 // fitting refuses keys that no namespace of that many partitions has: some numbers share tags, and then an execution stands

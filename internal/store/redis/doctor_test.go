@@ -124,6 +124,21 @@ func TestDoctor(t *testing.T) {
 				k.Errorf("what ran is %s", r.Control.Status)
 			}
 		}},
+		"payloads that are gone": {func(k *kit, i ids) {
+			k.del("i:"+i[execution.Queued], "i:"+i[execution.Running], "w:"+i[execution.Waiting], "i:"+i[execution.Completed])
+		}, map[string][2]int{"missing_payload": {3, 0}}, func(k *kit, i ids) {
+			k.counted("1", "story", "story@r1")
+			for _, status := range []execution.Status{execution.Queued, execution.Running, execution.Waiting} {
+				k.failed(i[status])
+			}
+		}},
+		"a payload of another type and one that is gone": {func(k *kit, i ids) {
+			k.wreck("i:" + i[execution.Waiting])
+			k.del("w:" + i[execution.Waiting])
+		}, map[string][2]int{"wrong_type": {1, 0}, "missing_payload": {1, 0}}, func(k *kit, i ids) {
+			k.counted("3", "story", "story@r1")
+			k.failed(i[execution.Waiting])
+		}},
 		"a lease long over": {func(k *kit, i ids) {
 			k.field(i[execution.Running], "e", "1000")
 			k.zadd("leases", i[execution.Running], time.UnixMilli(1000))

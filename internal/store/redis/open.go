@@ -13,7 +13,9 @@ import (
 
 // Open checks the servers and the namespace, which it creates where there is none. An error of CodeUnavailable passes;
 // any other says which setting is in the way, and what to do.
-func (s *Store) Open(ctx context.Context) error {
+func (s *Store) Open(ctx context.Context) error { return advised(s.open(ctx)) }
+
+func (s *Store) open(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
@@ -32,6 +34,29 @@ func (s *Store) Open(ctx context.Context) error {
 	}
 	return err
 }
+
+// advised adds to an error that a connection begins with which settings it comes from. Only operators see it.
+func advised(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	for _, a := range advice {
+		if strings.Contains(text, a.sign) {
+			return fmt.Errorf("%w: %s", err, a.remedy)
+		}
+	}
+	return err
+}
+
+var advice = []struct{ sign, remedy string }{
+	{"WRONGPASS", checkLogin},
+	{"NOAUTH", checkLogin},
+	{"DB index is out of range", "name another database by --redis-db (WINDROW_REDIS_DB) or in the URL, or raise databases of Redis"},
+	{"x509: ", "check --redis-tls-ca (WINDROW_REDIS_TLS_CA) and --redis-tls-server-name (WINDROW_REDIS_TLS_SERVER_NAME)"},
+}
+
+const checkLogin = "check --redis-username (WINDROW_REDIS_USERNAME), --redis-password (WINDROW_REDIS_PASSWORD) or what the URL says"
 
 // inspection is what a look at the servers and at the namespace showed. Its methods may be called by several goroutines.
 type inspection struct {

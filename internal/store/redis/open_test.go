@@ -97,6 +97,32 @@ func TestOpenHidesCredentials(t *testing.T) {
 	}
 }
 
+// A connection that can't be begun with names the settings that it comes from.
+func TestOpenNamesSettings(t *testing.T) {
+	t.Parallel()
+	server := redistest.Private(t, redistest.Options{})
+	if err := server.Client().ConfigSet(t.Context(), "requirepass", "right").Err(); err != nil {
+		t.Fatal(err)
+	}
+	at := strings.TrimPrefix(server.URL(), "redis://")
+	for url, want := range map[string][]string{
+		"redis://" + at:        {"NOAUTH", "--redis-password (WINDROW_REDIS_PASSWORD)"},
+		"redis://:wrong@" + at: {"WRONGPASS", "--redis-username (WINDROW_REDIS_USERNAME)"},
+		"redis://:right@" + strings.TrimSuffix(at, "/0") + "/99": {"DB index", "--redis-db (WINDROW_REDIS_DB)"},
+	} {
+		_, err := opened(t, redis.Config{URL: url})
+		if err == nil {
+			t.Fatalf("%s was opened", url)
+		}
+		contains(t, err.Error(), want...)
+		if _, err := redis.Diagnose(t.Context(), redis.Config{URL: url}, redis.Diagnosis{}); err == nil {
+			t.Errorf("doctor looked at %s", url)
+		} else {
+			contains(t, err.Error(), want...)
+		}
+	}
+}
+
 // What a namespace was created with is fixed.
 func TestNamespaceIsFixed(t *testing.T) {
 	t.Parallel()

@@ -48,6 +48,12 @@ local function misshapen(c)
   return wrong, fatal and not ENDED[c.s]
 end
 
+-- Whether an unfinished execution can't go on for want of what every one has: its input, and where it waits the wait.
+local function lacking(c)
+  if ENDED[c.s] then return false end
+  return type_of('i:' .. c.id) == 'none' or c.s == 'w' and type_of('w:' .. c.id) == 'none'
+end
+
 -- The keys of an ended execution that would stay forever.
 local function lasting(c)
   local out = {}
@@ -78,6 +84,7 @@ local function judge(id, overdue)
   local out = {}
   if not indexed(c) then out[#out + 1] = 'missing_index' end
   if #misshapen(c) > 0 then out[#out + 1] = 'wrong_type' end
+  if lacking(c) then out[#out + 1] = 'missing_payload' end
   if #lasting(c) > 0 then out[#out + 1] = 'missing_ttl' end
   if c.s == 'r' and c.e + overdue < ms then out[#out + 1] = 'lease_over' end
   return out, c

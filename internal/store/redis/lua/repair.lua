@@ -67,6 +67,14 @@ local function mend_types(c)
   mortalize(c)
 end
 
+-- Ends what lacks a payload, unless that happened already for another one's sake.
+local function end_lacking(id)
+  local c = load(id)
+  if not c or not lacking(c) then return end
+  redis.call('DEL', anchor .. 'none')
+  mortalize(fail(c))
+end
+
 -- What is stored of a control that can't be read, as text by field; nil where that is nothing, or not enough to know whose it
 -- is: long values, an owner among them, stand in a hash of their own.
 local function remains(id)
@@ -196,11 +204,12 @@ local MEND = {
   missing_index = function(_, c) reenter(c) end,
   missing_ttl = function(_, c) mortalize(c) end,
   wrong_type = function(_, c) mend_types(c) end,
+  missing_payload = function(id) end_lacking(id) end,
 }
 
 local function mend(id)
   local codes, c = judge(id, 0)
-  for _, code in ipairs({'orphan_keys', 'malformed_control', 'missing_index', 'missing_ttl', 'wrong_type'}) do
+  for _, code in ipairs({'orphan_keys', 'malformed_control', 'missing_index', 'missing_ttl', 'wrong_type', 'missing_payload'}) do
     for _, is in ipairs(codes) do
       if is == code then
         MEND[code](id, c)
