@@ -30,17 +30,20 @@ func TestCutEverywhere(t *testing.T) {
 	}
 }
 
+// shortLived are limits under which many thousand lives, one after the other, stay within the years that a fence can count.
+var shortLived = store.Limits{TerminalTTL: time.Hour}
+
 func cutEverywhere(t *testing.T, partitions int) {
 	t.Helper()
 	scripts := []string{"submit", "find", "poll", "apply", "beat", "cancel", "resume", "read", "controls", "overdue", "remove", "counts", "check"}
 	wanted := faultkit.Count(t, 20, 1000)
 	p := faultkit.NewProxy(t, redistest.URL(t), redis.ScriptNames(redis.StandingClock(redis.Config{})))
-	s, clock := standingAt(t, redis.Through(redis.Config{URL: redistest.URL(t), Partitions: partitions}, p.Dial))
+	s, clock := standingAt(t, redis.Through(redis.Config{URL: redistest.URL(t), Partitions: partitions, Limits: shortLived}, p.Dial))
 	if err := s.TellScripts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var now execution.Instant
-	twin := memory.New(memory.Config{Clock: func() execution.Instant { return now }})
+	twin := memory.New(memory.Config{Limits: shortLived, Clock: func() execution.Instant { return now }})
 	checker := storetest.NewChecker()
 	subject := &caller{T: t, store: storetest.Observe(s, checker), pass: clock.advance}
 	model := &caller{T: t, store: twin, pass: func(d time.Duration) { now += execution.Instant(d.Microseconds()) }}
@@ -191,7 +194,7 @@ func (c *caller) live(n int) {
 	at = c.do(claimed.Control, func(o execution.Owned) execution.Command { return execution.Report{Owned: o} })
 	c.end(n, at)
 	c.look(id)
-	c.pass(8 * 24 * time.Hour)
+	c.pass(2 * shortLived.TerminalTTL)
 	c.maintain()
 	if _, err := c.store.Read(context.Background(), store.ReadRequest{ID: id, Scope: everyone}); err == nil {
 		c.Error("the execution outlives its retention")
