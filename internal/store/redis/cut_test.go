@@ -37,7 +37,7 @@ func cutEverywhere(t *testing.T, partitions int) {
 	t.Helper()
 	scripts := []string{"submit", "find", "poll", "apply", "beat", "cancel", "resume", "read", "controls", "overdue", "remove", "counts", "check"}
 	wanted := faultkit.Count(t, 20, 1000)
-	p := faultkit.NewProxy(t, redistest.URL(t), redis.ScriptNames(redis.StandingClock(redis.Config{})))
+	p := faultkit.NewProxy(t, redistest.URL(t), redis.ScriptNames(redis.StandingClock(redis.Config{Limits: shortLived})))
 	s, clock := standingAt(t, redis.Through(redis.Config{URL: redistest.URL(t), Partitions: partitions, Limits: shortLived}, p.Dial))
 	if err := s.TellScripts(t.Context()); err != nil {
 		t.Fatal(err)
