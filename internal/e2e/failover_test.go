@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ const lossWindow = time.Second
 type ledger struct {
 	*fleet
 	set *redistest.ReplicatedServers
+
+	failing atomic.Bool // two servers may take themselves for the primary
 
 	mu       sync.Mutex // guards the following
 	epoch    int
@@ -119,10 +122,12 @@ func (l *ledger) piece(n int) {
 
 // look reads the execution, answers its wait, and reports whether it has ended or is lost.
 func (l *ledger) look(e *entry) bool {
+	failing := l.failing.Load()
 	r, p := l.read(e)
 	switch {
 	case r.Status == http.StatusNotFound:
-		e.lost = true
+		e.lost = !failing && !l.failing.Load() // an old primary does not know what the new one has
+		return e.lost
 	case r.Status != http.StatusOK:
 		return false
 	case p.Status == "waiting":
@@ -158,6 +163,8 @@ func (l *ledger) resume(e *entry) {
 // failover has the replica take over while work goes on, in one of three ways.
 func (l *ledger) failover(round int) {
 	begin := time.Now()
+	l.failing.Store(true)
+	defer l.failing.Store(false)
 	l.next()
 	switch round % 3 {
 	case 0:
