@@ -157,6 +157,42 @@ func (e State) Valid() bool {
 	}
 }
 
+// Defines values for StreamExecutionParamsEvents.
+const (
+	StreamExecutionParamsEventsCanceled  StreamExecutionParamsEvents = "canceled"
+	StreamExecutionParamsEventsChunk     StreamExecutionParamsEvents = "chunk"
+	StreamExecutionParamsEventsCompleted StreamExecutionParamsEvents = "completed"
+	StreamExecutionParamsEventsError     StreamExecutionParamsEvents = "error"
+	StreamExecutionParamsEventsFailed    StreamExecutionParamsEvents = "failed"
+	StreamExecutionParamsEventsGap       StreamExecutionParamsEvents = "gap"
+	StreamExecutionParamsEventsProgress  StreamExecutionParamsEvents = "progress"
+	StreamExecutionParamsEventsStatus    StreamExecutionParamsEvents = "status"
+)
+
+// Valid indicates whether the value is a known member of the StreamExecutionParamsEvents enum.
+func (e StreamExecutionParamsEvents) Valid() bool {
+	switch e {
+	case StreamExecutionParamsEventsCanceled:
+		return true
+	case StreamExecutionParamsEventsChunk:
+		return true
+	case StreamExecutionParamsEventsCompleted:
+		return true
+	case StreamExecutionParamsEventsError:
+		return true
+	case StreamExecutionParamsEventsFailed:
+		return true
+	case StreamExecutionParamsEventsGap:
+		return true
+	case StreamExecutionParamsEventsProgress:
+		return true
+	case StreamExecutionParamsEventsStatus:
+		return true
+	default:
+		return false
+	}
+}
+
 // CancelRequest defines model for CancelRequest.
 type CancelRequest struct {
 	// Reason Why, for the record. Up to 1,000 characters.
@@ -590,6 +626,11 @@ type StreamExecutionParams struct {
 	// Cursor Where to go on. Opaque; as it came in an event's id.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
+	// Events The names of the events to be told, separated by commas: `status`, `progress`, `chunk`; without it, all. `gap`, `error` and
+	// the event that ends the stream always come. What is left out still counts for cursors: comments that keep the connection
+	// open come with an id where the viewer has passed something.
+	Events *[]StreamExecutionParamsEvents `form:"events,omitempty" json:"events,omitempty"`
+
 	// Token A stream token, for browsers, whose `EventSource` sends no `Authorization`. It is not looked at where that header
 	// is there.
 	Token *string `form:"token,omitempty" json:"token,omitempty"`
@@ -597,6 +638,9 @@ type StreamExecutionParams struct {
 	// LastEventID Where to go on, as browsers send it. Comes before `cursor`; empty counts as none.
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
+
+// StreamExecutionParamsEvents defines parameters for StreamExecution.
+type StreamExecutionParamsEvents string
 
 // SubmitExecutionJSONRequestBody defines body for SubmitExecution for application/json ContentType.
 type SubmitExecutionJSONRequestBody = SubmitRequest

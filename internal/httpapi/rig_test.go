@@ -53,8 +53,9 @@ type setup struct {
 	runtime runtime.Settings
 	limits  store.Limits
 	wrap    func(store.Store) store.Store
-	accept  func(net.Conn) // sees each connection; nil: nobody does
-	idle    bool           // the runtime is made but never runs
+	accept  func(net.Conn)                  // sees each connection; nil: nobody does
+	listen  func(net.Listener) net.Listener // stands around the server's; nil: nothing does
+	idle    bool                            // the runtime is made but never runs
 }
 
 // keeper is the contract, which never changes and takes a while to read.
@@ -116,6 +117,9 @@ func (r *rig) assemble(s *setup) {
 			s.accept(c)
 			return ctx
 		}
+	}
+	if s.listen != nil {
+		r.server.Listener = s.listen(r.server.Listener)
 	}
 	r.server.Start()
 	r.client = &http.Client{Transport: r.keeper.Transport(r.server.Client().Transport, func(err error) { r.Error(err) })}
@@ -184,6 +188,7 @@ func (r *rig) deployments() (all []handler.Deployment) {
 		durable.MustDefine("tell", "1", r.tell, nil),
 		durable.MustDefine("hold", "1", r.hold, &durable.Options{Slots: 5}),
 		durable.MustDefine("flood", "1", flood, nil),
+		durable.MustDefine("tokens", "1", tokens, nil),
 		durable.MustDefine("fail", "1", func(durable.Context, json.RawMessage) (int, error) {
 			return 0, durable.Error{Type: "Broken", Code: "broken", Message: "<No & no>", Retryable: true, Err: errors.New("secret")}
 		}, nil),
@@ -231,6 +236,16 @@ func (r *rig) tell(c durable.Context, in json.RawMessage) (json.RawMessage, erro
 func flood(c durable.Context, chunks int) (int, error) {
 	for range chunks {
 		if err := durable.Stream(c, strings.Repeat("x", 9_998)); err != nil {
+			return 0, err
+		}
+	}
+	return chunks, nil
+}
+
+// tokens streams so many chunks of 240 bytes.
+func tokens(c durable.Context, chunks int) (int, error) {
+	for range chunks {
+		if err := durable.Stream(c, strings.Repeat("x", 238)); err != nil {
 			return 0, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"slices"
 
 	"github.com/windrow-run/windrow/api/contract"
 	"github.com/windrow-run/windrow/internal/execution"
@@ -20,13 +21,18 @@ func (a *api) StreamExecution(w http.ResponseWriter, r *http.Request, id contrac
 	if !ok {
 		return
 	}
+	skip, refused := skipped(params.Events)
+	if refused != nil {
+		refused.Write(w)
+		return
+	}
 	account := principalOf(r).Account()
 	if refused := a.viewers.enter(account); refused != nil {
 		refused.Write(w)
 		return
 	}
 	defer a.viewers.leave(account)
-	viewer, err := a.Hub.Subscribe(r.Context(), stream.Request{ID: id, Scope: scope, Cursor: cursorOf(params)})
+	viewer, err := a.Hub.Subscribe(r.Context(), stream.Request{ID: id, Scope: scope, Cursor: cursorOf(params), Skip: skip})
 	switch {
 	case errors.Is(err, stream.ErrNothingMore):
 		w.WriteHeader(http.StatusNoContent)
@@ -46,6 +52,39 @@ func (a *api) StreamExecution(w http.ResponseWriter, r *http.Request, id contrac
 	a.send(r.Context(), id, viewer, writer)
 }
 
+// maxEventNames is how many names there are.
+const maxEventNames = 8
+
+// skipped are the kinds of events that a viewer does without; nil: none.
+func skipped(events *[]contract.StreamExecutionParamsEvents) (stream.Kinds, *problem.Problem) {
+	if events == nil {
+		return 0, nil
+	}
+	if len(*events) > maxEventNames {
+		return 0, problem.New(contract.ProblemCodeInvalidRequest, "The parameter events must name at most %d events.", maxEventNames).
+			WithLimit(maxEventNames)
+	}
+	skip := stream.Skippable
+	if slices.Equal(*events, []contract.StreamExecutionParamsEvents{""}) { // an empty list, as it stands in a query
+		return skip, nil
+	}
+	for _, name := range *events {
+		switch name {
+		case contract.StreamExecutionParamsEventsStatus:
+			skip &^= stream.Statuses
+		case contract.StreamExecutionParamsEventsProgress:
+			skip &^= stream.Progresses
+		case contract.StreamExecutionParamsEventsChunk:
+			skip &^= stream.Chunks
+		default:
+			if !name.Valid() {
+				return 0, problem.New(contract.ProblemCodeInvalidRequest, "The parameter events names %q, and no event has that name.", clip(string(name)))
+			}
+		}
+	}
+	return skip, nil
+}
+
 // cursorOf is where the client wants to go on. The header comes first: a browser that reconnects sends its newest id there,
 // while the query still has the one that the page began with.
 func cursorOf(params contract.StreamExecutionParams) string {
@@ -58,21 +97,35 @@ func cursorOf(params contract.StreamExecutionParams) string {
 	return ""
 }
 
-// send writes events until the stream ends or the client has gone.
+// burstBytes is how much may be gathered before it is written.
+const burstBytes = 32 << 10
+
+// send writes events until the stream ends or the client has gone. What is at hand goes out in one write; nothing waits for more.
 func (a *api) send(ctx context.Context, id string, viewer *stream.Viewer, writer *sse.Writer) {
 	for {
 		event, err := viewer.Next(ctx)
 		if err != nil {
 			return
 		}
-		if err := writer.Send(a.frame(id, event)); err != nil {
+		sent := []stream.Event{event}
+		frames := slices.Clip(a.frame(id, event)) // shared: the first event that is added moves it
+		for len(frames) < burstBytes {
+			next, ok := viewer.More()
+			if !ok {
+				break
+			}
+			sent, frames = append(sent, next), append(frames, a.frame(id, next)...)
+		}
+		if err := writer.Send(frames); err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				a.Metrics.ViewerCut()
 			}
 			return
 		}
-		if name := nameOf(event); name != "" {
-			a.Metrics.StreamEvent(name)
+		for _, event := range sent {
+			if name := nameOf(event); name != "" {
+				a.Metrics.StreamEvent(name)
+			}
 		}
 	}
 }
@@ -110,13 +163,22 @@ func opening(opened *stream.Opened, dst []byte) []byte {
 func render(event stream.Event) []byte {
 	name := nameOf(event)
 	if name == "" {
-		return sse.AppendComment(nil, "keepalive")
+		return keepalive(event)
 	}
 	frame, err := sse.AppendEvent(nil, sse.Event{ID: cursorText(event), Name: name, Data: string(dataOf(event))})
 	if err != nil { // neither cursors nor names have line breaks
 		panic(err)
 	}
 	return frame
+}
+
+// keepalive is a comment, with the place to come back to where the viewer has passed what it is not told of.
+func keepalive(event stream.Event) []byte {
+	var dst []byte
+	if cursor := cursorText(event); cursor != "" {
+		dst, _ = sse.AppendID(nil, cursor) // a cursor has no line breaks
+	}
+	return sse.AppendComment(dst, "keepalive")
 }
 
 // cursorText is the id of an event; empty where it is no place of its own.

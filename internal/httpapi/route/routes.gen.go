@@ -382,6 +382,19 @@ func (siw *ServerInterfaceWrapper) StreamExecution(w http.ResponseWriter, r *htt
 		return
 	}
 
+	// ------------- Optional query parameter "events" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, false, "events", r.URL.Query(), &params.Events, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "events"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "events", Err: err})
+		}
+		return
+	}
+
 	// ------------- Optional query parameter "token" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "token", r.URL.Query(), &params.Token, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
