@@ -52,6 +52,7 @@ const (
 	ProblemCodeInvalidRequest            ProblemCode = "invalid_request"
 	ProblemCodeKeyReused                 ProblemCode = "key_reused"
 	ProblemCodeMethodNotAllowed          ProblemCode = "method_not_allowed"
+	ProblemCodeNoResult                  ProblemCode = "no_result"
 	ProblemCodeNoSuchRoute               ProblemCode = "no_such_route"
 	ProblemCodeNotConfigured             ProblemCode = "not_configured"
 	ProblemCodeNotFound                  ProblemCode = "not_found"
@@ -98,6 +99,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeKeyReused:
 		return true
 	case ProblemCodeMethodNotAllowed:
+		return true
+	case ProblemCodeNoResult:
 		return true
 	case ProblemCodeNoSuchRoute:
 		return true
@@ -259,6 +262,9 @@ type Execution struct {
 
 	// AvailableAt The time before which a queued execution is not started; null where it is not delayed.
 	AvailableAt *Timestamp `json:"available_at"`
+
+	// CancellationReason The reason that was given then, cut after 2,000 bytes of UTF-8; null where none was.
+	CancellationReason *string `json:"cancellation_reason"`
 
 	// CancellationRequestedAt When the execution was first asked to stop, or null.
 	CancellationRequestedAt *Timestamp `json:"cancellation_requested_at"`
@@ -559,6 +565,9 @@ type Deployment = string
 // IdempotencyKey defines model for IdempotencyKey.
 type IdempotencyKey = string
 
+// IfNoneMatch defines model for IfNoneMatch.
+type IfNoneMatch = string
+
 // BadRequest A problem document (RFC 9457).
 type BadRequest = Problem
 
@@ -612,6 +621,27 @@ type SubmitExecutionParams struct {
 	// IdempotencyKey A key of the client's choice, 1 to 512 bytes of UTF-8 without control characters. It may stand in double quotes,
 	// which are then not part of it, with `\"` for a quote and `\\` for a backslash. A random UUID will do.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// GetExecutionParams defines parameters for GetExecution.
+type GetExecutionParams struct {
+	// Wait How many seconds to wait at most.
+	Wait *int `form:"wait,omitempty" json:"wait,omitempty"`
+
+	// IfNoneMatch Entity tags that the client knows, as they came in `ETag`.
+	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
+// GetInputParams defines parameters for GetInput.
+type GetInputParams struct {
+	// IfNoneMatch Entity tags that the client knows, as they came in `ETag`.
+	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
+// GetResultParams defines parameters for GetResult.
+type GetResultParams struct {
+	// IfNoneMatch Entity tags that the client knows, as they came in `ETag`.
+	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
 }
 
 // ResumeExecutionParams defines parameters for ResumeExecution.

@@ -46,6 +46,9 @@ func accesses() map[string]access {
 	return map[string]access{
 		"POST /v1/deployments/{deployment}/executions": {scope: auth.Submit},
 		"GET " + executionsPath + "{id}":               {scope: auth.Read},
+		"GET " + executionsPath + "{id}/result":        {scope: auth.Read},
+		// An input may hold what followers must not see. Who hands work in has it anyway.
+		"GET " + executionsPath + "{id}/input":         {scope: auth.Submit},
 		"POST " + executionsPath + "{id}/resume":       {scope: auth.Resume},
 		"POST " + executionsPath + "{id}/cancel":       {scope: auth.Resume},
 		"GET " + streamPattern:                         {scope: auth.Read, token: true},

@@ -7,7 +7,6 @@ import (
 	"github.com/windrow-run/windrow/api/contract"
 	"github.com/windrow-run/windrow/internal/httpapi/problem"
 	"github.com/windrow-run/windrow/internal/runtime"
-	"github.com/windrow-run/windrow/internal/store"
 )
 
 // SubmitExecution implements [route.ServerInterface].
@@ -44,20 +43,6 @@ func (a *api) SubmitExecution(w http.ResponseWriter, r *http.Request, deployment
 	w.Header().Set("Location", pathOf(out.Record.Control.ID))
 	markReplay(w, out.Replayed)
 	a.answerExecution(w, r, http.StatusAccepted, out.Record)
-}
-
-// GetExecution implements [route.ServerInterface].
-func (a *api) GetExecution(w http.ResponseWriter, r *http.Request, id contract.ExecutionID) {
-	scope, ok := a.visible(w, r, id)
-	if !ok {
-		return
-	}
-	record, err := a.Runtime.Get(r.Context(), store.ReadRequest{ID: id, Scope: scope})
-	if err != nil {
-		a.refuse(w, r, err)
-		return
-	}
-	a.answerExecution(w, r, http.StatusOK, record)
 }
 
 // ResumeExecution implements [route.ServerInterface].

@@ -95,6 +95,8 @@ func about(code contract.ProblemCode) (status int, title string) {
 		return http.StatusForbidden, "The token does not allow this"
 	case contract.ProblemCodeNotFound:
 		return http.StatusNotFound, "There is no such execution"
+	case contract.ProblemCodeNoResult:
+		return http.StatusNotFound, "The execution has no result"
 	case contract.ProblemCodeUnknownDeployment:
 		return http.StatusNotFound, "There is no such deployment"
 	case contract.ProblemCodeNoSuchRoute:
