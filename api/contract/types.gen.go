@@ -568,6 +568,9 @@ type IdempotencyKey = string
 // IfNoneMatch defines model for IfNoneMatch.
 type IfNoneMatch = string
 
+// Prefer defines model for Prefer.
+type Prefer = string
+
 // BadRequest A problem document (RFC 9457).
 type BadRequest = Problem
 

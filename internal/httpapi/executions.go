@@ -42,7 +42,7 @@ func (a *api) SubmitExecution(w http.ResponseWriter, r *http.Request, deployment
 	}
 	w.Header().Set("Location", pathOf(out.Record.Control.ID))
 	markReplay(w, out.Replayed)
-	a.answerExecution(w, r, http.StatusAccepted, out.Record)
+	a.settle(w, r, out.Record)
 }
 
 // ResumeExecution implements [route.ServerInterface].

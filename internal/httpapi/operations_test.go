@@ -125,6 +125,7 @@ const possible = "/v1/executions/00000000000000000000000"
 
 func successes() []provoked {
 	return []provoked{
+		{"submitExecution", 200, "", nil, func(r *rig) reply { return r.call("POST", submitPath("echo"), `{"input":1}`, "Prefer: wait=60") }},
 		{"submitExecution", 202, "", nil, func(r *rig) reply { return r.call("POST", submitPath("echo"), `{"input":1}`) }},
 		{"getExecution", 200, "", nil, func(r *rig) reply { return r.call("GET", r.submit("echo", "1"), "") }},
 		{"getExecution", 304, "", nil, func(r *rig) reply { return r.known(r.waiting("true")) }},

@@ -72,7 +72,7 @@ func (a *api) read(r *http.Request, ask store.ReadRequest, wait time.Duration) (
 	}
 	changed := func(record store.Record) bool {
 		body, err := projectionOf(record)
-		return err != nil || ended(record) || !knows(known, tagOf(record, body))
+		return err != nil || !knows(known, tagOf(record, body))
 	}
 	return a.await(r.Context(), stream.Request{ID: ask.ID, Scope: ask.Scope, Skip: stream.Chunks}, wait, changed)
 }
@@ -146,7 +146,7 @@ func knows(known []string, tag string) bool {
 // answerTagged answers with JSON, or with 304 where the client has it. Caches ask each time, and only the client's own may keep it.
 func (a *api) answerTagged(w http.ResponseWriter, r *http.Request, tag string, body []byte) {
 	w.Header().Set("Cache-Control", "no-cache, private")
-	w.Header().Set("Etag", tag)
+	w.Header().Set("ETag", tag)
 	if knows(r.Header.Values(knownHeader), tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return

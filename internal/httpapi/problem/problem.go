@@ -123,6 +123,14 @@ func about(code contract.ProblemCode) (status int, title string) {
 		return http.StatusTooManyRequests, "Too many streams are followed"
 	case contract.ProblemCodeHeadersTooLarge:
 		return http.StatusRequestHeaderFieldsTooLarge, "The headers are too large"
+	default:
+		return aboutServer(code)
+	}
+}
+
+// aboutServer is about for what is not the client's fault.
+func aboutServer(code contract.ProblemCode) (status int, title string) {
+	switch code {
 	case contract.ProblemCodeStoredStateInvalid:
 		return http.StatusInternalServerError, "What is stored can't be read"
 	case contract.ProblemCodeNotConfigured:
