@@ -196,6 +196,39 @@ func (e StreamExecutionParamsEvents) Valid() bool {
 	}
 }
 
+// BatchItem defines model for BatchItem.
+type BatchItem struct {
+	// IdempotencyKey As in the header `Idempotency-Key`, but never in quotes. Up to 512 bytes.
+	IdempotencyKey string        `json:"idempotency_key,omitempty"`
+	Submission     SubmitRequest `json:"submission"`
+}
+
+// BatchRequest defines model for BatchRequest.
+type BatchRequest struct {
+	Items []BatchItem `json:"items"`
+}
+
+// BatchResponse defines model for BatchResponse.
+type BatchResponse struct {
+	// Results What each item came to, in the order of the items.
+	Results []BatchResult `json:"results"`
+}
+
+// BatchResult What an item came to; an execution, or a problem.
+type BatchResult struct {
+	// Execution An execution, as its clients see it.
+	Execution *Execution `json:"execution,omitempty"`
+
+	// Problem A problem document (RFC 9457).
+	Problem *Problem `json:"problem,omitempty"`
+
+	// Replayed Whether the key was used before, and the execution is that of the earlier submission.
+	Replayed bool `json:"replayed,omitempty"`
+
+	// Status The status that the submission alone would have been answered with.
+	Status int `json:"status"`
+}
+
 // CancelRequest defines model for CancelRequest.
 type CancelRequest struct {
 	// Reason Why, for the record. Up to 1,000 characters.
@@ -677,6 +710,9 @@ type StreamExecutionParamsEvents string
 
 // SubmitExecutionJSONRequestBody defines body for SubmitExecution for application/json ContentType.
 type SubmitExecutionJSONRequestBody = SubmitRequest
+
+// SubmitBatchJSONRequestBody defines body for SubmitBatch for application/json ContentType.
+type SubmitBatchJSONRequestBody = BatchRequest
 
 // CancelExecutionJSONRequestBody defines body for CancelExecution for application/json ContentType.
 type CancelExecutionJSONRequestBody = CancelRequest

@@ -19,6 +19,8 @@ import (
 type bodyLimits struct {
 	bytes int64 // of the body as it arrives
 	depth int   // of objects and arrays in a member of the body
+	// around is how many objects and arrays stand around the body of a request where many come as one; 0: it comes alone.
+	around int
 }
 
 // readBody returns the body of a request as compact strict JSON, or nil where the request has none. It reads no more than
@@ -40,7 +42,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limits bodyLimits) ([]byte
 	if len(raw) == 0 {
 		return nil, nil // a chunked body without a chunk
 	}
-	body, err := strictjson.Compact(raw, strictjson.Limits{Depth: limits.depth + 1}) // the body around its members is one level more
+	body, err := strictjson.Compact(raw, strictjson.Limits{Depth: limits.depth + 1 + limits.around}) // the body around its members is one level more
 	if err != nil {
 		return nil, limits.jsonProblem(err)
 	}

@@ -39,6 +39,11 @@ func parseKey(value string) (string, *problem.Problem) {
 		}
 		key = unquoted
 	}
+	return validKey(key)
+}
+
+// validKey returns the key if it can be one.
+func validKey(key string) (string, *problem.Problem) {
 	switch {
 	case key == "":
 		return "", invalidKey("The key must have at least 1 byte.")

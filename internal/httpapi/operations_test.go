@@ -33,6 +33,7 @@ func unprovoked() map[string]string {
 		"getLiveness 500": "nothing that liveness does can fail; the status stands for a panic in what surrounds it",
 		"getLiveness 503": "it takes a store that breaks its promise to mind contexts; see the runtime's test of being stuck",
 		"getContract 500": "nothing can fail; the status stands for a panic in what surrounds it",
+		"submitBatch 500": "what an item does to the server is told for that item; the status stands for a panic in what surrounds it",
 	}
 }
 
@@ -103,6 +104,9 @@ func asks() map[string]func(r *rig, headers ...string) reply {
 		"submitExecution": func(r *rig, headers ...string) reply {
 			return r.call("POST", submitPath("echo"), `{"input":1}`, headers...)
 		},
+		"submitBatch": func(r *rig, headers ...string) reply {
+			return r.call("POST", submitPath("echo")+"/batch", `{"items":[{"submission":{"input":1}}]}`, headers...)
+		},
 		"getExecution": get(possible),
 		"getResult":    get(possible + "/result"),
 		"getInput":     get(possible + "/input"),
@@ -125,6 +129,7 @@ const possible = "/v1/executions/00000000000000000000000"
 
 func successes() []provoked {
 	return []provoked{
+		{"submitBatch", 200, "", nil, func(r *rig) reply { return asks()["submitBatch"](r) }},
 		{"submitExecution", 200, "", nil, func(r *rig) reply { return r.call("POST", submitPath("echo"), `{"input":1}`, "Prefer: wait=60") }},
 		{"submitExecution", 202, "", nil, func(r *rig) reply { return r.call("POST", submitPath("echo"), `{"input":1}`) }},
 		{"getExecution", 200, "", nil, func(r *rig) reply { return r.call("GET", r.submit("echo", "1"), "") }},
@@ -182,7 +187,7 @@ func (r *rig) running() string {
 func refusals() (all []provoked) {
 	long := `{"input":"` + strings.Repeat("x", testBody) + `"}`
 	for operation, path := range map[string]string{
-		"submitExecution": submitPath("echo"), "resumeExecution": possible + "/resume", "cancelExecution": possible + "/cancel",
+		"submitExecution": submitPath("echo"), "submitBatch": submitPath("echo") + "/batch", "resumeExecution": possible + "/resume", "cancelExecution": possible + "/cancel",
 		"createStreamToken": possible + "/stream-token",
 	} {
 		post := func(body string, headers ...string) func(r *rig) reply {
@@ -226,6 +231,8 @@ func refusals() (all []provoked) {
 		provoked{"submitExecution", 403, "forbidden", withKeys, func(r *rig) reply {
 			return r.call("POST", submitPath("echo"), `{"input":1,"owner":"b"}`, as(ann))
 		}},
+		provoked{"submitBatch", 400, "invalid_idempotency_key", nil, func(r *rig) reply { return asks()["submitBatch"](r, key+"k") }},
+		provoked{"submitBatch", 404, "unknown_deployment", nil, func(r *rig) reply { return r.call("POST", submitPath("-")+"/batch", `{}`) }},
 		provoked{"getResult", 404, "no_result", nil, func(r *rig) reply { return r.call("GET", r.running()+"/result", "") }},
 		provoked{"getExecution", 400, "invalid_request", nil, func(r *rig) reply { return r.call("GET", possible+"?wait=61", "") }},
 		provoked{"getExecution", 429, "too_many_viewers", func(s *setup) { s.api.Limits.Viewers = 1 }, func(r *rig) reply {

@@ -55,26 +55,40 @@ func (p *Problem) WithErrors(errors ...contract.ProblemError) *Problem {
 	return p
 }
 
-// Write answers a request with the problem, in the place of whatever the handler would have written.
-func (p *Problem) Write(w http.ResponseWriter) {
+// Error is a problem on its way to who answers the request with it.
+type Error struct{ Problem *Problem }
+
+func (e *Error) Error() string { return string(e.Problem.Code) + ": " + e.Problem.Detail }
+
+// Err returns the problem as an error, an [*Error].
+func (p *Problem) Err() error { return &Error{p} }
+
+// Document is the problem of the request with that id, as it is written; empty: the request has none.
+func (p *Problem) Document(requestID string) []byte {
 	document := p.Problem
-	if id := w.Header().Get(RequestIDHeader); id != "" {
-		document.Instance = "urn:windrow:request:" + id
+	if requestID != "" {
+		document.Instance = "urn:windrow:request:" + requestID
 	}
 	body, err := contract.Encode(document)
 	if err != nil { // texts and numbers can always be encoded
 		panic(fmt.Sprintf("problem: %v", err))
 	}
+	return body
+}
+
+// Write answers a request with the problem, in the place of whatever the handler would have written.
+func (p *Problem) Write(w http.ResponseWriter) {
 	header := w.Header()
+	body := p.Document(header.Get(RequestIDHeader))
 	header.Set("Content-Type", "application/problem+json")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
-	switch document.Status {
+	switch p.Status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		header.Set("Retry-After", strconv.Itoa(max(p.retryAfter, retryAfter)))
 	case http.StatusUnsupportedMediaType:
 		header.Set("Accept-Post", "application/json")
 	}
-	w.WriteHeader(document.Status)
+	w.WriteHeader(p.Status)
 	_, _ = w.Write(body) // fails only where the client has gone
 }
 

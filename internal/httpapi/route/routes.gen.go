@@ -33,6 +33,9 @@ type ServerInterface interface {
 	// SubmitExecution Submit work to a deployment
 	// (POST /v1/deployments/{deployment}/executions)
 	SubmitExecution(w http.ResponseWriter, r *http.Request, deployment Deployment, params SubmitExecutionParams)
+	// SubmitBatch Submit many pieces of work to a deployment
+	// (POST /v1/deployments/{deployment}/executions/batch)
+	SubmitBatch(w http.ResponseWriter, r *http.Request, deployment Deployment)
 	// GetExecution Read an execution
 	// (GET /v1/executions/{id})
 	GetExecution(w http.ResponseWriter, r *http.Request, id ExecutionID, params GetExecutionParams)
@@ -93,6 +96,12 @@ func (_ Unimplemented) GetStatus(w http.ResponseWriter, r *http.Request) {
 // SubmitExecution Submit work to a deployment
 // (POST /v1/deployments/{deployment}/executions)
 func (_ Unimplemented) SubmitExecution(w http.ResponseWriter, r *http.Request, deployment Deployment, params SubmitExecutionParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// SubmitBatch Submit many pieces of work to a deployment
+// (POST /v1/deployments/{deployment}/executions/batch)
+func (_ Unimplemented) SubmitBatch(w http.ResponseWriter, r *http.Request, deployment Deployment) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -258,6 +267,32 @@ func (siw *ServerInterfaceWrapper) SubmitExecution(w http.ResponseWriter, r *htt
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.SubmitExecution(w, r, deployment, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// SubmitBatch operation middleware
+func (siw *ServerInterfaceWrapper) SubmitBatch(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment" -------------
+	var deployment Deployment
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment", chi.URLParam(r, "deployment"), &deployment, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.SubmitBatch(w, r, deployment)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -751,6 +786,9 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/v1/deployments/{deployment}/executions", wrapper.SubmitExecution)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/deployments/{deployment}/executions/batch", wrapper.SubmitBatch)
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/executions/{id}", wrapper.GetExecution)
