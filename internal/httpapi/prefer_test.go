@@ -98,3 +98,13 @@ func TestSubmitWithoutRoomToWait(t *testing.T) {
 		})
 	}
 }
+
+// The time that a body has to arrive says nothing about how long its sender may wait then.
+func TestWaitIsNotHurried(t *testing.T) {
+	t.Parallel()
+	r := start(t, func(s *setup) { s.api.BodyTimeout = 50 * time.Millisecond })
+	a := r.call("POST", submitPath("drip"), `{"input":1}`, "Prefer: wait=60") // it takes a second
+	if a.status != 200 || !strings.Contains(a.body, `"completed"`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
