@@ -21,7 +21,7 @@ func load(t *testing.T) *contracttest.Contract {
 const (
 	execution = `{"execution_id":"4YtGzq0XnJ2rVb8mKd7Lw1Qs","deployment":"echo","revision":"1","status":"completed",` +
 		`"attempt":1,"sequence":3,"progress":[],"result":[1e400,-0,3889108265204450030],"error":null,"waiting":null,` +
-		`"cancellation_requested_at":null,"available_at":null,"created_at":"2026-03-01T09:30:00.000Z",` +
+		`"cancellation_requested_at":null,"cancellation_reason":null,"available_at":null,"created_at":"2026-03-01T09:30:00.000Z",` +
 		`"updated_at":"2026-03-01T09:30:00.000Z","links":{"self":"a","stream":"b","resume":"c","cancel":"d"}}`
 	problem = `{"type":"https://windrow.run/problems/not_found","title":"t","status":404,"code":"not_found"}`
 	one     = "/v1/executions/4YtGzq0XnJ2rVb8mKd7Lw1Qs"
@@ -34,6 +34,10 @@ func headers(mediaType string, more ...string) http.Header {
 	for _, line := range more {
 		name, value, _ := strings.Cut(line, ": ")
 		h.Set(name, value)
+	}
+	if strings.HasPrefix(mediaType, "application/json") { // as an execution has them; elsewhere they are nobody's business
+		h.Set("ETag", `"1-x"`)
+		h.Set("Cache-Control", "no-cache, private")
 	}
 	return h
 }
