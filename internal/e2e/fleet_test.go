@@ -49,7 +49,7 @@ type spectator struct {
 func newFleet(t *testing.T, n int, redis redistest.Options, begin func(testing.TB, ...string) *server, args ...string) *fleet {
 	t.Helper()
 	t.Parallel()
-	f := &fleet{t: t, ctx: within(t, 2*time.Minute), redis: redistest.Private(t, redis), checker: storetest.NewChecker()}
+	f := &fleet{t: t, ctx: within(t, patience()), redis: redistest.Private(t, redis), checker: storetest.NewChecker()}
 	args = append([]string{"dev", "--redis", f.redis.URL(), "--addr", "127.0.0.1:0", "--keepalive", "2s"}, args...)
 	f.boot = func() *server { return begin(t, args...) }
 	f.servers = make([]*server, n)
