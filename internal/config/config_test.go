@@ -115,7 +115,7 @@ func TestProblems(t *testing.T) {
 		"--payload-bytes=1":                   "payload-bytes",
 		"--log-level=loud":                    "log-level",
 		"--log-format=xml":                    "log-format",
-		"--slots=-1":                          "slots",
+		"--slots=-1 --history-chunks=10001":   "slots history-chunks",
 		"--redis-db=-2 --redis-pool=0":        "redis-db redis-pool",
 		"--redis-timeout=2h":                  "redis-timeout",
 		"--redis-dial-timeout=0s":             "redis-dial-timeout",

@@ -124,12 +124,14 @@ type score struct {
 // ticker streams what time it is, so often, with so many bytes of text; times are in milliseconds.
 func ticker(c durable.Context, s score) (int, error) {
 	text := strings.Repeat("x", s.Bytes)
-	next := time.NewTimer(time.Duration(s.Offset) * time.Millisecond)
+	at := time.Now().Add(time.Duration(s.Offset) * time.Millisecond)
+	next := time.NewTimer(time.Until(at))
 	defer next.Stop()
 	for i := range s.Count {
 		select {
 		case <-next.C:
-			next.Reset(time.Duration(s.Every) * time.Millisecond)
+			at = at.Add(time.Duration(s.Every) * time.Millisecond) // a late tick does not delay those that follow
+			next.Reset(time.Until(at))
 		case <-c.Done():
 			return i, context.Cause(c)
 		}
