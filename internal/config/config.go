@@ -61,6 +61,7 @@ type Config struct {
 	BodyBytes   Bytes // of a request; 0: room for the largest payload and what goes around it
 	HeaderBytes Bytes // of a request
 	Keepalive   time.Duration
+	Reconnect   time.Duration // in the middle of the window over which viewers come back
 
 	Access
 
@@ -100,6 +101,7 @@ func Default() Config {
 		RetryMaxDelay:  time.Minute,
 		HeaderBytes:    32_000,
 		Keepalive:      15 * time.Second,
+		Reconnect:      2 * time.Second,
 		Access:         defaultAccess(),
 		LogLevel:       "info",
 		LogFormat:      "auto",

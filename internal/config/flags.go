@@ -96,6 +96,7 @@ func registerHTTP(s settings, c *Config) {
 	s.bytes(&c.BodyBytes, "body-bytes", "size of a request body (0: room for the largest payload)")
 	s.bytes(&c.HeaderBytes, "header-bytes", "size of a request's headers")
 	s.span(&c.Keepalive, "keepalive", "between comments on a quiet event stream")
+	s.span(&c.Reconnect, "reconnect", "after which viewers that were cut off come back, by chance up to half of it sooner or later")
 }
 
 // settings adds flags that the environment can set too.

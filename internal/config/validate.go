@@ -140,6 +140,7 @@ func (c Config) checkTimes(p *problems) {
 			c.RetryDelay, c.RetryMaxDelay)
 	}
 	p.span("keepalive", c.Keepalive, time.Second, 15*time.Second)
+	p.span("reconnect", c.Reconnect, 100*time.Millisecond, time.Minute)
 }
 
 func (c Config) checkCounts(p *problems) {

@@ -2,14 +2,17 @@ package e2e
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"hash"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,10 +25,11 @@ const serveAudience = "WINDROW_E2E_SERVE_AUDIENCE"
 
 // order is what an audience is told to do: join, with so many viewers of each execution; report; or leave.
 type order struct {
-	Do   string
-	Addr string
-	IDs  []string
-	Each int
+	Do     string
+	Addr   string
+	IDs    []string
+	Each   int
+	Return bool // who is cut off comes back, after the time that the server named
 }
 
 // impression is what an audience has seen since the last report.
@@ -36,6 +40,9 @@ type impression struct {
 	Median, P99    time.Duration
 	Error          string
 	Lost, Refusals int // connections that ended before the end was seen, and answers other than 200
+
+	Returns []time.Time // when viewers that came back were let in
+	Digests []string    // of the chunks that a viewer has seen, by its end: the execution's id and the SHA-256 of what line has of them
 }
 
 // audience is the other process.
@@ -146,7 +153,7 @@ func (h *hall) join(o order) {
 			h.viewers.Go(func() {
 				first := sync.OnceFunc(func() { <-h.admitted; seated.Done() })
 				defer first()
-				h.watch(o.Addr, id, first)
+				h.watch(o, id, first)
 			})
 		}
 	}
@@ -159,81 +166,130 @@ func (h *hall) fail(err error) {
 	h.seen.Error = err.Error()
 }
 
-func (h *hall) watch(addr, id string, first func()) {
+// seat is one viewer.
+type seat struct {
+	id      string
+	cursor  string // its Last-Event-ID
+	attempt int64
+	last    int64 // number of the chunk that it saw last; -1: it may be any
+	retry   time.Duration
+	chunks  hash.Hash
+}
+
+// watch is the life of one viewer.
+func (h *hall) watch(o order, id string, first func()) {
+	v := &seat{id: id, last: -1, chunks: sha256.New()}
+	for !h.visit(o.Addr, v, first) && o.Return {
+		pause := time.NewTimer(v.retry)
+		<-pause.C
+	}
+}
+
+// visit is one connection of a viewer; it reports whether nothing is left to be seen.
+func (h *hall) visit(addr string, v *seat, first func()) bool {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
-		h.fail(err)
-		return
+		if v.cursor == "" {
+			h.fail(err)
+		}
+		return false // a server that is not there yet
 	}
 	defer conn.Close()
 	h.mu.Lock()
 	h.conns[conn] = struct{}{}
 	h.mu.Unlock()
-	ended := h.read(conn, id, first)
+	ended := h.read(conn, v, first)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.conns, conn)
 	if !ended {
 		h.seen.Lost++
 	}
+	return ended
 }
 
-// read is one viewer; it reports whether it has seen the end.
-func (h *hall) read(conn net.Conn, id string, first func()) bool {
-	fmt.Fprintf(conn, "GET /v1/executions/%s/stream HTTP/1.1\r\nHost: audience\r\n\r\n", id)
+// read follows over a connection; it reports whether the end was seen.
+func (h *hall) read(conn net.Conn, v *seat, first func()) bool {
+	fmt.Fprintf(conn, "GET /v1/executions/%s/stream HTTP/1.1\r\nHost: audience\r\nLast-Event-ID: %s\r\n\r\n", v.id, v.cursor)
 	resp, err := http.ReadResponse(bufio.NewReaderSize(conn, 1024), nil)
 	if err != nil {
 		return false
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		h.mu.Lock()
-		h.seen.Refusals++
-		h.mu.Unlock()
+	if !h.letIn(v, resp.StatusCode) {
 		return false
 	}
 	lines := bufio.NewReaderSize(resp.Body, 1024)
-	name, last := "", int64(-1)
+	var e event
 	for {
-		line, err := lines.ReadString('\n')
+		text, err := lines.ReadString('\n')
 		if err != nil {
 			return false
 		}
 		first()
-		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		field, value, _ := strings.Cut(strings.TrimSuffix(text, "\n"), ": ")
 		switch field {
+		case "retry":
+			ms, _ := strconv.Atoi(value) // what is no number would be seen in the figures
+			v.retry = time.Duration(ms) * time.Millisecond
+		case "id":
+			e.ID = value
 		case "event":
-			name = value
+			e.Name = value
 		case "data":
-			if h.event(name, value, &last) {
+			e.Data = value
+		case "":
+			if e.ID != "" {
+				v.cursor = e.ID
+			}
+			if h.event(e, v) {
 				return true
 			}
+			e = event{}
 		}
 	}
 }
 
-func (h *hall) event(name, data string, last *int64) (end bool) {
+func (h *hall) letIn(v *seat, status int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case status != http.StatusOK:
+		h.seen.Refusals++
+		return false
+	case v.cursor != "":
+		h.seen.Returns = append(h.seen.Returns, time.Now())
+	}
+	return true
+}
+
+func (h *hall) event(e event, v *seat) (end bool) {
 	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch name {
+	switch e.Name {
 	case "chunk":
-		var c struct{ Payload tick }
-		if err := json.Unmarshal([]byte(data), &c); err != nil {
+		var c struct {
+			Attempt int64
+			Payload tick
+		}
+		if err := json.Unmarshal([]byte(e.Data), &c); err != nil {
 			h.seen.Error = err.Error()
 			return true
 		}
 		h.seen.Chunks++
 		h.delays = append(h.delays, now.Sub(time.Unix(0, c.Payload.At)))
-		if *last >= 0 && c.Payload.Index != *last+1 {
+		if v.attempt == c.Attempt && v.last >= 0 && c.Payload.Index != v.last+1 {
 			h.seen.Breaks++
 		}
-		*last = c.Payload.Index
+		v.attempt, v.last = c.Attempt, c.Payload.Index
+		v.chunks.Write(line(nil, e.ID, e.Data))
 	case "gap":
 		h.seen.Gaps++
-		*last = -1
+		v.last = -1
 	case "completed", "failed", "canceled":
 		h.seen.Ends++
+		h.seen.Digests = append(h.seen.Digests, fmt.Sprintf("%s %x", v.id, v.chunks.Sum(nil)))
 		return true
 	}
 	return false

@@ -3,12 +3,14 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -247,4 +249,67 @@ func common(a, b []byte) int {
 		n++
 	}
 	return n
+}
+
+// busiest is the most that happened within one second.
+func busiest(moments []time.Time) int {
+	slices.SortFunc(moments, time.Time.Compare)
+	most, from := 0, 0
+	for to, m := range moments {
+		for m.Sub(moments[from]) >= time.Second {
+			from++
+		}
+		most = max(most, to-from+1)
+	}
+	return most
+}
+
+// A server is restarted under its viewers. They come back over the window that it named, not together, and each ends with all that
+// stands in the log.
+func TestRestartUnderViewers(t *testing.T) {
+	executions, each, ticks := faultkit.Count(t, 20, 100), faultkit.Count(t, 10, 50), faultkit.Count(t, 40, 45)
+	every := faultkit.Count(t, 200, 1000)
+	const middle = 2 * time.Second // of the window
+	h := newTheater(t, keepAll("--addr", freeAddr(t), "--reconnect", middle.String(), "--shutdown-grace", "200ms")...)
+	ids := h.play(executions, func(i int) string {
+		return fmt.Sprintf(`{"Offset":%d,"Every":%d,"Count":%d}`, i*every/executions, every, ticks)
+	})
+	h.audience.tell(order{Do: "join", Addr: h.addr, IDs: ids, Each: each, Return: true})
+	var seen impression
+	look := func() (viewers int) {
+		now := h.audience.tell(order{Do: "report"})
+		seen.Chunks, seen.Gaps, seen.Ends, seen.Breaks = seen.Chunks+now.Chunks, seen.Gaps+now.Gaps, seen.Ends+now.Ends, seen.Breaks+now.Breaks
+		seen.Lost, seen.Refusals = seen.Lost+now.Lost, seen.Refusals+now.Refusals
+		seen.Returns, seen.Digests = append(seen.Returns, now.Returns...), append(seen.Digests, now.Digests...)
+		return now.Viewers
+	}
+	viewers := executions * each
+	eventually(t, h.ctx, "all have seen something", func() bool { look(); return seen.Chunks > 2*viewers })
+	begin := time.Now()
+	h.down(0).stop(t, 10*time.Second)
+	away := time.Since(begin)
+	h.replace(0)
+	eventually(t, h.ctx, "all have seen the end", func() bool { look(); return seen.Ends == viewers })
+	if len(seen.Returns) != viewers || seen.Lost < viewers || seen.Gaps+seen.Breaks != 0 {
+		t.Fatalf("%d came back; %+v", len(seen.Returns), seen)
+	}
+	most, spread := busiest(seen.Returns), seen.Returns[len(seen.Returns)-1].Sub(seen.Returns[0])
+	t.Logf("figures: %d viewers, away for %s, were let in again within %s, at most %d of them in a second", viewers, away.Round(time.Millisecond),
+		spread.Round(time.Millisecond), most)
+	if spread < middle/2 || most > viewers*3/4 {
+		t.Errorf("%d viewers came back within %s, %d in one second", viewers, spread, most)
+	}
+	s := h.logs()
+	for _, id := range ids {
+		want := fmt.Sprintf("%s %x", id, sha256.Sum256(h.chronicle(s, id)))
+		n := 0
+		for _, digest := range seen.Digests {
+			if digest == want {
+				n++
+			}
+		}
+		if n != each {
+			t.Errorf("%d of %d viewers of %s have seen what its log holds", n, each, id)
+		}
+	}
 }

@@ -23,9 +23,9 @@ type theater struct {
 	collections int // that the server was asked for
 }
 
-func newTheater(t *testing.T) *theater {
+func newTheater(t *testing.T, args ...string) *theater {
 	t.Helper()
-	f := newFleet(t, 1, redistest.Options{}, startHard, "--max-nonterminal", "0", "--poll", "1s")
+	f := newFleet(t, 1, redistest.Options{}, startHard, append([]string{"--max-nonterminal", "0", "--poll", "1s"}, args...)...)
 	return &theater{fleet: f, audience: newAudience(t), addr: strings.TrimPrefix(f.url(), "http://")}
 }
 
