@@ -28,7 +28,7 @@ type routerParams struct {
 // that guard it, and every error a problem document.
 func newRouter(p routerParams) *chi.Mux {
 	router := chi.NewRouter()
-	router.Use(named, observed(p.log, p.observe), recovered(p.log), guarded, crossOrigin(p.origins), bodyDeadline(p.bodyTimeout),
+	router.Use(named, observed(p.log, p.observe), recovered(p.log), lingering, guarded, crossOrigin(p.origins), bodyDeadline(p.bodyTimeout),
 		bounded(p.headerBytes), middleware.GetHead)
 	router.NotFound(noSuchRoute)
 	router.MethodNotAllowed(methodNotAllowed(router))

@@ -25,7 +25,8 @@ func (a *api) StreamExecution(w http.ResponseWriter, r *http.Request, id contrac
 		refused.Write(w)
 		return
 	}
-	defer a.viewers.leave(account)
+	leave := func() { a.viewers.leave(account) }
+	defer func() { leave() }()
 	viewer, err := a.Hub.Subscribe(r.Context(), stream.Request{ID: id, Scope: scope, Cursor: cursorOf(params)})
 	switch {
 	case errors.Is(err, stream.ErrNothingMore):
@@ -35,15 +36,20 @@ func (a *api) StreamExecution(w http.ResponseWriter, r *http.Request, id contrac
 		a.refuse(w, r, err)
 		return
 	}
-	defer viewer.Close()
+	leave = func() { viewer.Close(); a.viewers.leave(account) }
 	writer, err := sse.NewWriter(w, a.SendTimeout)
 	if err != nil || r.Method == http.MethodHead { // HEAD is told how GET begins, and is no viewer
 		return
 	}
-	deployment := viewer.Deployment()
-	a.Metrics.ViewerOpened(deployment)
-	defer a.Metrics.ViewerClosed(deployment)
-	a.send(r.Context(), id, viewer, writer)
+	ctx, seated := r.Context(), leave
+	leave = func() {}
+	linger(r, func() {
+		defer seated()
+		deployment := viewer.Deployment()
+		a.Metrics.ViewerOpened(deployment)
+		defer a.Metrics.ViewerClosed(deployment)
+		a.send(ctx, id, viewer, writer)
+	})
 }
 
 // cursorOf is where the client wants to go on. The header comes first: a browser that reconnects sends its newest id there,
