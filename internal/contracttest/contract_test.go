@@ -117,7 +117,7 @@ func TestBreaks(t *testing.T) {
 		"404 on a path":     {contracttest.Response{Method: "PUT", Path: one, Status: 404, Header: headers("application/problem+json"), Body: []byte(problem)}, "no such operation"},
 		"event's name":      {events("id: 1\nevent: news\ndata: {}\n\n"+end, false), "the event news"},
 		"event's data":      {events("id: 1\nevent: chunk\ndata: {\"attempt\":0,\"payload\":1}\n\n"+end, false), "the event chunk"},
-		"event's JSON":      {events("id: 1\nevent: chunk\ndata: {\n\n"+end, false), "not JSON"},
+		"event's JSON":      {events("id: 1\nevent: chunk\ndata: {\n\n"+end, false), "not of mediatype"},
 		"no end":            {events("id: 1\nevent: gap\ndata: {\"detail\":\"d\"}\n\n", false), "no end"},
 		"two ends":          {events(end+end, false), "after the last one"},
 		"stream's headers":  {contracttest.Response{Method: "GET", Path: one + "/stream", Status: 200, Header: headers("text/event-stream", "Cache-Control: no-store"), Body: []byte(end)}, "Cache-Control"},

@@ -39,7 +39,8 @@ func (a *api) follow(w http.ResponseWriter, r *http.Request, request stream.Requ
 		refused.Write(w)
 		return
 	}
-	defer a.viewers.leave(account)
+	leave := func() { a.viewers.leave(account) }
+	defer func() { leave() }()
 	viewer, err := a.Hub.Subscribe(r.Context(), request)
 	switch {
 	case errors.Is(err, stream.ErrNothingMore):
@@ -49,15 +50,20 @@ func (a *api) follow(w http.ResponseWriter, r *http.Request, request stream.Requ
 		a.refuse(w, r, err)
 		return
 	}
-	defer viewer.Close()
+	leave = func() { viewer.Close(); a.viewers.leave(account) }
 	writer, err := sse.NewWriter(w, a.SendTimeout)
 	if err != nil || r.Method == http.MethodHead { // HEAD is told how GET begins, and is no viewer
 		return
 	}
-	deployment := viewer.Deployment()
-	a.Metrics.ViewerOpened(deployment)
-	defer a.Metrics.ViewerClosed(deployment)
-	a.send(r.Context(), viewer, writer, tell)
+	ctx, seated := r.Context(), leave
+	leave = func() {}
+	linger(r, func() {
+		defer seated()
+		deployment := viewer.Deployment()
+		a.Metrics.ViewerOpened(deployment)
+		defer a.Metrics.ViewerClosed(deployment)
+		a.send(ctx, viewer, writer, tell)
+	})
 }
 
 // maxEventNames is how many names there are.
