@@ -41,8 +41,9 @@ type impression struct {
 	Error          string
 	Lost, Refusals int // connections that ended before the end was seen, and answers other than 200
 
-	Returns []time.Time // when viewers that came back were let in
-	Digests []string    // of the chunks that a viewer has seen, by its end: the execution's id and the SHA-256 of what line has of them
+	Returns []time.Time     // when viewers that came back were let in
+	Waits   []time.Duration // that the server had named to each of them
+	Digests []string        // of the chunks that a viewer has seen, by its end: the execution's id and the SHA-256 of what line has of them
 }
 
 // audience is the other process.
@@ -258,7 +259,7 @@ func (h *hall) letIn(v *seat, status int) bool {
 		h.seen.Refusals++
 		return false
 	case v.cursor != "":
-		h.seen.Returns = append(h.seen.Returns, time.Now())
+		h.seen.Returns, h.seen.Waits = append(h.seen.Returns, time.Now()), append(h.seen.Waits, v.retry)
 	}
 	return true
 }
