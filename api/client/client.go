@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -63,6 +64,9 @@ type SubmitOptions struct {
 	// Key makes the submission idempotent: repeated with the same key and input, it returns the same execution. Empty: a
 	// repeat would submit again, so the client does not repeat by itself.
 	Key string
+	// Wait asks the server to hold its answer back until the execution has ended, in whole seconds, of which it takes up to 60. What
+	// has not ended by then is returned as it stands. 0: as soon as it is accepted.
+	Wait time.Duration
 }
 
 // Submit hands in work and returns as soon as it is accepted. Input is anything that can be written as JSON;
@@ -76,13 +80,86 @@ func (c *Client) Submit(ctx context.Context, deployment string, input any, opts 
 		return Execution{}, fmt.Errorf("client: write input: %w", err)
 	}
 	body := contract.SubmitRequest{Input: data}
-	path := []string{"v1", "deployments", deployment, "executions"}
-	return c.execution(ctx, call{method: http.MethodPost, path: path, body: body, key: opts.Key, safe: opts.Key != ""})
+	submit := call{method: http.MethodPost, path: submitPath(deployment), body: body, key: opts.Key, safe: opts.Key != ""}
+	if opts.Wait > 0 {
+		submit.header = http.Header{"Prefer": {fmt.Sprintf("wait=%d", seconds(opts.Wait))}}
+	}
+	return c.execution(ctx, submit)
+}
+
+// seconds are whole ones, rounded up.
+func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
+// Item is one submission of a batch.
+type Item struct {
+	Input any    // as for [Client.Submit]
+	Key   string // the same as that of a single submission; empty: none
+}
+
+// Outcome is what became of an item: one of an execution and a problem.
+type Outcome struct {
+	Execution Execution // as it stands
+	Replayed  bool      // the key was used before
+	Problem   *Problem  // why the item was refused; nil: it was not
+}
+
+// SubmitBatch hands in up to 100 pieces of work at once, and returns what became of each, in their order. The error is for the batch as a
+// whole. It is repeated only if every item has a key.
+func (c *Client) SubmitBatch(ctx context.Context, deployment string, items []Item) ([]Outcome, error) {
+	body := contract.BatchRequest{Items: make([]contract.BatchItem, len(items))}
+	safe := true
+	for i, item := range items {
+		data, err := contract.Encode(item.Input)
+		if err != nil {
+			return nil, fmt.Errorf("client: write input %d: %w", i, err)
+		}
+		body.Items[i] = contract.BatchItem{Submission: contract.SubmitRequest{Input: data}, IdempotencyKey: item.Key}
+		safe = safe && item.Key != ""
+	}
+	answer, err := c.do(ctx, call{method: http.MethodPost, path: append(submitPath(deployment), "batch"), body: body, safe: safe})
+	if err != nil {
+		return nil, err
+	}
+	return parseOutcomes(answer.body, len(items))
+}
+
+func submitPath(deployment string) []string {
+	return []string{"v1", "deployments", deployment, "executions"}
 }
 
 // Get returns an execution as it stands.
 func (c *Client) Get(ctx context.Context, id string) (Execution, error) {
 	return c.execution(ctx, call{method: http.MethodGet, path: executionPath(id), safe: true})
+}
+
+// Refresh returns an execution as it is once it is not as e any more, or e itself if that is not so within the wait, in whole seconds up to
+// 60; 0: as it stands now. It takes an execution of [Client.Get] or Refresh, whose tag it needs: any other is read anew at once.
+func (c *Client) Refresh(ctx context.Context, e Execution, wait time.Duration) (Execution, error) {
+	get := call{method: http.MethodGet, path: executionPath(e.ExecutionID), safe: true}
+	if e.ETag != "" {
+		get.header = http.Header{"If-None-Match": {e.ETag}}
+		get.query = url.Values{"wait": {fmt.Sprint(seconds(wait))}}
+	}
+	answer, err := c.do(ctx, get)
+	if err != nil || answer.status == http.StatusNotModified {
+		return e, err
+	}
+	return answer.execution()
+}
+
+// Input returns what an execution was submitted with, byte for byte. It takes the scope submit.
+func (c *Client) Input(ctx context.Context, id string) (json.RawMessage, error) {
+	return c.payload(ctx, executionPath(id, "input"))
+}
+
+// Result returns what an execution came to, byte for byte; until it is completed that is a [*Problem].
+func (c *Client) Result(ctx context.Context, id string) (json.RawMessage, error) {
+	return c.payload(ctx, executionPath(id, "result"))
+}
+
+func (c *Client) payload(ctx context.Context, path []string) (json.RawMessage, error) {
+	answer, err := c.do(ctx, call{method: http.MethodGet, path: path, safe: true})
+	return answer.body, err
 }
 
 // ResumeOptions are the options of an answer.
@@ -116,7 +193,7 @@ func (c *Client) Cancel(ctx context.Context, id, reason string) (Execution, erro
 
 // Wait follows an execution until it has ended, and returns it.
 func (c *Client) Wait(ctx context.Context, id string) (Execution, error) {
-	for event, err := range c.Stream(ctx, id, nil) {
+	for event, err := range c.Stream(ctx, id, &StreamOptions{Only: []Kind{}}) {
 		if err != nil {
 			return Execution{}, err
 		}
@@ -139,9 +216,9 @@ func executionPath(id string, more ...string) []string {
 
 // execution makes a call that answers with an execution.
 func (c *Client) execution(ctx context.Context, call call) (Execution, error) {
-	data, err := c.do(ctx, call)
+	answer, err := c.do(ctx, call)
 	if err != nil {
 		return Execution{}, err
 	}
-	return parseExecution(data)
+	return answer.execution()
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -233,5 +234,89 @@ func TestToken(t *testing.T) {
 		if header := <-got; header != "Bearer wdr_x" {
 			t.Errorf("sent %q", header)
 		}
+	}
+}
+
+// What waits, filters or asks for what has changed is told to the server, and answered as it answers.
+func TestReads(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	answers := []string{queued, "", queued, `{"n":1e400}`, `[1.0]`, queued}
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+r.Header.Get("If-None-Match")+r.Header.Get("Prefer")))
+		answer := answers[len(asked)-1]
+		w.Header().Set("ETag", `"t`+strconv.Itoa(len(asked))+`"`)
+		if answer == "" {
+			w.WriteHeader(http.StatusNotModified)
+		}
+		write(w, answer)
+	})
+	ctx := t.Context()
+	e, err := c.Get(ctx, "e1")
+	if err != nil || e.ETag != `"t1"` {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	if same, err := c.Refresh(ctx, e, 1500*time.Millisecond); err != nil || same.ETag != `"t1"` || string(same.Raw) != queued {
+		t.Errorf("unchanged: %+v, %v", same, err)
+	}
+	if changed, err := c.Refresh(ctx, e, 0); err != nil || changed.ETag != `"t3"` {
+		t.Errorf("changed: %+v, %v", changed, err)
+	}
+	if result, err := c.Result(ctx, "e1"); err != nil || string(result) != `{"n":1e400}` {
+		t.Errorf("%s, %v", result, err)
+	}
+	if input, err := c.Input(ctx, "e1"); err != nil || string(input) != `[1.0]` {
+		t.Errorf("%s, %v", input, err)
+	}
+	if _, err := c.Submit(ctx, "d", 1, &client.SubmitOptions{Wait: time.Millisecond}); err != nil {
+		t.Error(err)
+	}
+	want := []string{"GET /v1/executions/e1", `GET /v1/executions/e1?wait=2 "t1"`, `GET /v1/executions/e1?wait=0 "t1"`,
+		"GET /v1/executions/e1/result", "GET /v1/executions/e1/input", "POST /v1/deployments/d/executions wait=1"}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A batch is answered item by item, and repeated only where every item can be.
+func TestSubmitBatch(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		key  string
+		want int
+	}{"all have keys": {"k2", 2}, "one has none": {"", 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []request
+			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				got = append(got, seen(r))
+				if len(got) < tc.want {
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return
+				}
+				write(w, `{"results":[{"status":202,"replayed":true,"execution":`+queued+`},{"status":422,"problem":{"status":422,"code":"invalid_input"}}]}`)
+			})
+			outcomes, err := c.SubmitBatch(t.Context(), "d", []client.Item{{Input: json.RawMessage(`1e400`), Key: "k1"}, {Input: "<>", Key: tc.key}})
+			if err != nil || len(got) != tc.want || len(outcomes) != 2 {
+				t.Fatalf("%+v, %v after %d requests", outcomes, err, len(got))
+			}
+			if one := outcomes[0]; one.Execution.ExecutionID != "e1" || !one.Replayed || one.Problem != nil || string(one.Execution.Raw) != queued {
+				t.Errorf("%+v", one)
+			}
+			if two := outcomes[1]; two.Problem == nil || two.Problem.Status != 422 || two.Execution.ExecutionID != "" {
+				t.Errorf("%+v", two)
+			}
+			body := `{"items":[{"idempotency_key":"k1","submission":{"input":1e400}},{"submission":{"input":"<>"}}]}`
+			if tc.key != "" {
+				body = strings.Replace(body, `},{"submission`, `},{"idempotency_key":"k2","submission`, 1)
+			}
+			if want := (request{"POST", "/v1/deployments/d/executions/batch", body, "", "application/json"}); got[0] != want {
+				t.Errorf("%+v, want %+v", got[0], want)
+			}
+		})
+	}
+	c := serve(t, func(w http.ResponseWriter, _ *http.Request) { write(w, `{"results":[]}`) })
+	if _, err := c.SubmitBatch(t.Context(), "d", []client.Item{{Input: 1}}); err == nil {
+		t.Error("too few results are taken for an answer")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"mime"
 	"net"
@@ -53,23 +54,38 @@ type call struct {
 	method string
 	path   []string // segments, not escaped
 	body   any      // nil: none
-	key    string   // Idempotency-Key; empty: none
-	safe   bool     // may be repeated
+	query  url.Values
+	header http.Header
+	key    string // Idempotency-Key; empty: none
+	safe   bool   // may be repeated
+}
+
+// answer is what a call came to.
+type answer struct {
+	status int
+	tag    string // ETag; empty: none
+	body   []byte
+}
+
+func (a answer) execution() (Execution, error) {
+	e, err := parseExecution(a.body)
+	e.ETag = a.tag
+	return e, err
 }
 
 // do makes a call, and repeats it where that is safe.
-func (c *Client) do(ctx context.Context, call call) ([]byte, error) {
+func (c *Client) do(ctx context.Context, call call) (answer, error) {
 	for try := 1; ; try++ {
-		data, err := c.once(ctx, call)
+		got, err := c.once(ctx, call)
 		if err == nil || try > c.repeats || !worthRepeating(call, err) {
-			return data, err
+			return got, err
 		}
 		wait := c.backoff.delay(try)
 		if problem, ok := errors.AsType[*Problem](err); ok && problem.RetryAfter > wait {
 			wait = problem.RetryAfter
 		}
 		if sleep(ctx, wait) != nil {
-			return nil, err
+			return answer{}, err
 		}
 	}
 }
@@ -91,25 +107,25 @@ func worthRepeating(call call, err error) bool {
 	return call.safe && transport
 }
 
-// once makes a call and returns the body of a successful answer.
-func (c *Client) once(ctx context.Context, call call) ([]byte, error) {
+// once makes a call and returns a successful answer.
+func (c *Client) once(ctx context.Context, call call) (answer, error) {
 	req, err := c.request(ctx, call)
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, cause(ctx, err)
+		return answer{}, cause(ctx, err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode >= 300 {
-		return nil, problemOf(resp)
+	if resp.StatusCode >= 300 && resp.StatusCode != http.StatusNotModified {
+		return answer{}, problemOf(resp)
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return nil, cause(ctx, &url.Error{Op: "read", URL: req.URL.Redacted(), Err: err})
+		return answer{}, cause(ctx, &url.Error{Op: "read", URL: req.URL.Redacted(), Err: err})
 	}
-	return data, nil
+	return answer{resp.StatusCode, resp.Header.Get("ETag"), data}, nil
 }
 
 func (c *Client) request(ctx context.Context, call call) (*http.Request, error) {
@@ -128,10 +144,15 @@ func (c *Client) request(ctx context.Context, call call) (*http.Request, error) 
 	for i, segment := range call.path {
 		escaped[i] = url.PathEscape(segment)
 	}
-	req, err := http.NewRequestWithContext(ctx, call.method, c.base.JoinPath(escaped...).String(), body)
+	to := c.base.JoinPath(escaped...)
+	if call.query != nil {
+		to.RawQuery = call.query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, call.method, to.String(), body)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
+	maps.Copy(req.Header, call.header)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}

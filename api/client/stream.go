@@ -8,6 +8,8 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/windrow-run/windrow/internal/sse"
@@ -20,6 +22,8 @@ const maxEvent = 64 << 20
 type StreamOptions struct {
 	// Cursor is the ID of the last event that was seen: the stream goes on after it. Empty: from the oldest event kept.
 	Cursor string
+	// Only are the kinds of events to be told of; gaps and the end always come. nil: all.
+	Only []Kind
 	// OnReconnect is called with the error of each lost connection and the delay before the next try. nil: no call.
 	OnReconnect func(lost error, in time.Duration)
 }
@@ -36,7 +40,7 @@ func (c *Client) Stream(ctx context.Context, id string, opts *StreamOptions) ite
 		opts = &StreamOptions{}
 	}
 	return func(yield func(Event, error) bool) {
-		s := &stream{client: c, id: id, cursor: opts.Cursor, onReconnect: opts.OnReconnect, yield: yield}
+		s := &stream{client: c, id: id, cursor: opts.Cursor, only: opts.Only, onReconnect: opts.OnReconnect, yield: yield}
 		if err := s.run(ctx); err != nil {
 			yield(Event{}, err)
 		}
@@ -48,6 +52,7 @@ type stream struct {
 	client      *Client
 	id          string
 	cursor      string
+	only        []Kind
 	retry       time.Duration // as the server named it; 0: it did not
 	failures    int           // connections in a row that brought nothing
 	onReconnect func(error, time.Duration)
@@ -133,7 +138,15 @@ func (r aliveReader) Read(p []byte) (int, error) {
 }
 
 func (s *stream) open(ctx context.Context) (*http.Response, error) {
-	req, err := s.client.request(ctx, call{method: http.MethodGet, path: executionPath(s.id, "stream")})
+	follow := call{method: http.MethodGet, path: executionPath(s.id, "stream")}
+	if s.only != nil {
+		names := make([]string, len(s.only))
+		for i, kind := range s.only {
+			names[i] = string(kind)
+		}
+		follow.query = url.Values{"events": {strings.Join(names, ",")}}
+	}
+	req, err := s.client.request(ctx, follow)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,8 @@ type Execution struct {
 	contract.Execution
 	// Raw is the whole answer as the server sent it.
 	Raw json.RawMessage
+	// ETag names this state of the execution, for [Client.Refresh]. Empty: it came with no answer of its own.
+	ETag string
 }
 
 // Ended reports whether the execution's status is final.
@@ -34,6 +36,33 @@ func parseExecution(data []byte) (Execution, error) {
 		return Execution{}, fmt.Errorf("client: the answer is no execution: is this a Windrow server?")
 	}
 	return e, nil
+}
+
+// parseOutcomes reads the answer to a batch of so many items.
+func parseOutcomes(data []byte, items int) ([]Outcome, error) {
+	var answer struct {
+		Results []struct {
+			Replayed  bool
+			Execution json.RawMessage
+			Problem   *contract.Problem
+		}
+	}
+	if err := json.Unmarshal(data, &answer); err != nil || len(answer.Results) != items {
+		return nil, fmt.Errorf("client: the answer is none to a batch of %d: is this a Windrow server?", items)
+	}
+	outcomes := make([]Outcome, items)
+	for i, result := range answer.Results {
+		if result.Problem != nil {
+			outcomes[i].Problem = &Problem{Problem: *result.Problem}
+			continue
+		}
+		e, err := parseExecution(result.Execution)
+		if err != nil {
+			return nil, err
+		}
+		outcomes[i] = Outcome{Execution: e, Replayed: result.Replayed}
+	}
+	return outcomes, nil
 }
 
 // Problem is a refusal by the server. Where something else than Windrow answered, only its title and status are known.

@@ -52,6 +52,7 @@ const (
 	ProblemCodeInvalidRequest            ProblemCode = "invalid_request"
 	ProblemCodeKeyReused                 ProblemCode = "key_reused"
 	ProblemCodeMethodNotAllowed          ProblemCode = "method_not_allowed"
+	ProblemCodeNoResult                  ProblemCode = "no_result"
 	ProblemCodeNoSuchRoute               ProblemCode = "no_such_route"
 	ProblemCodeNotConfigured             ProblemCode = "not_configured"
 	ProblemCodeNotFound                  ProblemCode = "not_found"
@@ -98,6 +99,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeKeyReused:
 		return true
 	case ProblemCodeMethodNotAllowed:
+		return true
+	case ProblemCodeNoResult:
 		return true
 	case ProblemCodeNoSuchRoute:
 		return true
@@ -155,6 +158,75 @@ func (e State) Valid() bool {
 	default:
 		return false
 	}
+}
+
+// Defines values for StreamExecutionParamsEvents.
+const (
+	StreamExecutionParamsEventsCanceled  StreamExecutionParamsEvents = "canceled"
+	StreamExecutionParamsEventsChunk     StreamExecutionParamsEvents = "chunk"
+	StreamExecutionParamsEventsCompleted StreamExecutionParamsEvents = "completed"
+	StreamExecutionParamsEventsError     StreamExecutionParamsEvents = "error"
+	StreamExecutionParamsEventsFailed    StreamExecutionParamsEvents = "failed"
+	StreamExecutionParamsEventsGap       StreamExecutionParamsEvents = "gap"
+	StreamExecutionParamsEventsProgress  StreamExecutionParamsEvents = "progress"
+	StreamExecutionParamsEventsStatus    StreamExecutionParamsEvents = "status"
+)
+
+// Valid indicates whether the value is a known member of the StreamExecutionParamsEvents enum.
+func (e StreamExecutionParamsEvents) Valid() bool {
+	switch e {
+	case StreamExecutionParamsEventsCanceled:
+		return true
+	case StreamExecutionParamsEventsChunk:
+		return true
+	case StreamExecutionParamsEventsCompleted:
+		return true
+	case StreamExecutionParamsEventsError:
+		return true
+	case StreamExecutionParamsEventsFailed:
+		return true
+	case StreamExecutionParamsEventsGap:
+		return true
+	case StreamExecutionParamsEventsProgress:
+		return true
+	case StreamExecutionParamsEventsStatus:
+		return true
+	default:
+		return false
+	}
+}
+
+// BatchItem defines model for BatchItem.
+type BatchItem struct {
+	// IdempotencyKey As in the header `Idempotency-Key`, but never in quotes. Up to 512 bytes.
+	IdempotencyKey string        `json:"idempotency_key,omitempty"`
+	Submission     SubmitRequest `json:"submission"`
+}
+
+// BatchRequest defines model for BatchRequest.
+type BatchRequest struct {
+	Items []BatchItem `json:"items"`
+}
+
+// BatchResponse defines model for BatchResponse.
+type BatchResponse struct {
+	// Results What each item came to, in the order of the items.
+	Results []BatchResult `json:"results"`
+}
+
+// BatchResult What an item came to; an execution, or a problem.
+type BatchResult struct {
+	// Execution An execution, as its clients see it.
+	Execution *Execution `json:"execution,omitempty"`
+
+	// Problem A problem document (RFC 9457).
+	Problem *Problem `json:"problem,omitempty"`
+
+	// Replayed Whether the key was used before, and the execution is that of the earlier submission.
+	Replayed bool `json:"replayed,omitempty"`
+
+	// Status The status that the submission alone would have been answered with.
+	Status int `json:"status"`
 }
 
 // CancelRequest defines model for CancelRequest.
@@ -223,6 +295,9 @@ type Execution struct {
 
 	// AvailableAt The time before which a queued execution is not started; null where it is not delayed.
 	AvailableAt *Timestamp `json:"available_at"`
+
+	// CancellationReason The reason that was given then, cut after 2,000 bytes of UTF-8; null where none was.
+	CancellationReason *string `json:"cancellation_reason"`
 
 	// CancellationRequestedAt When the execution was first asked to stop, or null.
 	CancellationRequestedAt *Timestamp `json:"cancellation_requested_at"`
@@ -590,6 +665,12 @@ type HayhooksKey = string
 // IdempotencyKey defines model for IdempotencyKey.
 type IdempotencyKey = string
 
+// IfNoneMatch defines model for IfNoneMatch.
+type IfNoneMatch = string
+
+// Prefer defines model for Prefer.
+type Prefer = string
+
 // BadRequest A problem document (RFC 9457).
 type BadRequest = Problem
 
@@ -654,6 +735,27 @@ type SubmitExecutionParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// GetExecutionParams defines parameters for GetExecution.
+type GetExecutionParams struct {
+	// Wait How many seconds to wait at most.
+	Wait *int `form:"wait,omitempty" json:"wait,omitempty"`
+
+	// IfNoneMatch Entity tags that the client knows, as they came in `ETag`.
+	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
+// GetInputParams defines parameters for GetInput.
+type GetInputParams struct {
+	// IfNoneMatch Entity tags that the client knows, as they came in `ETag`.
+	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
+// GetResultParams defines parameters for GetResult.
+type GetResultParams struct {
+	// IfNoneMatch Entity tags that the client knows, as they came in `ETag`.
+	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
 // ResumeExecutionParams defines parameters for ResumeExecution.
 type ResumeExecutionParams struct {
 	// IdempotencyKey A key of the client's choice, 1 to 512 bytes of UTF-8 without control characters. It may stand in double quotes,
@@ -666,6 +768,11 @@ type StreamExecutionParams struct {
 	// Cursor Where to go on. Opaque; as it came in an event's id.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
+	// Events The names of the events to be told, separated by commas: `status`, `progress`, `chunk`; without it, all. `gap`, `error` and
+	// the event that ends the stream always come. What is left out still counts for cursors: comments that keep the connection
+	// open come with an id where the viewer has passed something.
+	Events *[]StreamExecutionParamsEvents `form:"events,omitempty" json:"events,omitempty"`
+
 	// Token A stream token, for browsers, whose `EventSource` sends no `Authorization`. It is not looked at where that header
 	// is there.
 	Token *string `form:"token,omitempty" json:"token,omitempty"`
@@ -673,6 +780,9 @@ type StreamExecutionParams struct {
 	// LastEventID Where to go on, as browsers send it. Comes before `cursor`; empty counts as none.
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
+
+// StreamExecutionParamsEvents defines parameters for StreamExecution.
+type StreamExecutionParamsEvents string
 
 // HayhooksResumeParams defines parameters for HayhooksResume.
 type HayhooksResumeParams struct {
@@ -694,6 +804,9 @@ type HayhooksSubmitParams struct {
 
 // SubmitExecutionJSONRequestBody defines body for SubmitExecution for application/json ContentType.
 type SubmitExecutionJSONRequestBody = SubmitRequest
+
+// SubmitBatchJSONRequestBody defines body for SubmitBatch for application/json ContentType.
+type SubmitBatchJSONRequestBody = BatchRequest
 
 // CancelExecutionJSONRequestBody defines body for CancelExecution for application/json ContentType.
 type CancelExecutionJSONRequestBody = CancelRequest

@@ -140,7 +140,13 @@ func TestClientCommands(t *testing.T) {
 		"submit both":  {"submit story --wait --watch", "", nil, 2, "", "don't go together", nil},
 		"submit watch": {"submit story --watch", "", map[string][]string{submitPath: {queued}, streamPath: {completed}}, 0, "{\"n\":1.0}\n", "e1\ncompleted at attempt 2", []string{`{"input":{}}`, ""}},
 		"get":          {"get e1", "", map[string][]string{"GET /v1/executions/e1": {queued}}, 0, pretty, "", []string{""}},
-		"get nothing":  {"get e2", "", nil, 1, "", "windrow: Not Found (404)", []string{""}},
+		"get wait": {"get e1 --wait", "", map[string][]string{streamPath: {completed}}, 0, "{\n  \"execution_id\": \"e1\",\n  \"status\": \"completed\",\n" +
+			"  \"attempt\": 2,\n  \"result\": {\n    \"n\": 1.0\n  }\n}\n", "", []string{""}},
+		"get wait, canceled": {"get e1 --wait", "", map[string][]string{streamPath: {canceled}}, 4, "{\n  \"execution_id\": \"e1\",\n  \"status\": \"canceled\"\n}\n", "", []string{""}},
+		"result":             {"result e1", "", map[string][]string{"GET /v1/executions/e1/result": {`{"n":1e400}`}}, 0, "{\"n\":1e400}\n", "", []string{""}},
+		"result none":        {"result e1", "", map[string][]string{"GET /v1/executions/e1/result": {`{"status":404,"code":"no_result","detail":"The execution is running."}`}}, 1, "", "windrow: The execution is running. (404 no_result)", []string{""}},
+		"input":              {"input e1", "", map[string][]string{"GET /v1/executions/e1/input": {`[1.0]`}}, 0, "[1.0]\n", "", []string{""}},
+		"get nothing":        {"get e2", "", nil, 1, "", "windrow: Not Found (404)", []string{""}},
 		"resume": {`resume e1 {"approved":true} --key k --sequence 3`, "", map[string][]string{"POST /v1/executions/e1/resume": {queued}},
 			0, pretty, "", []string{`{"input":{"approved":true},"sequence":3} key=k`}},
 		"cancel":         {"cancel e1 --reason why", "", map[string][]string{"POST /v1/executions/e1/cancel": {queued}}, 0, pretty, "", []string{`{"reason":"why"}`}},
@@ -171,7 +177,7 @@ func TestClientCommands(t *testing.T) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{
-		"submit", "get", "get a b", "watch", "resume", "cancel", "fly", "get e1 --nothing", "get e1 --server ::", "dev extra",
+		"submit", "get", "get a b", "watch", "resume", "cancel", "result", "input a b", "fly", "get e1 --nothing", "get e1 --server ::", "dev extra",
 		"serve --lease never", "dev --partitions 99", "health --url nowhere",
 	} {
 		p := &program{}

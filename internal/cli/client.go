@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,8 @@ const (
 func (m *Main) addClient(root *cobra.Command) {
 	for _, cmd := range []*cobra.Command{
 		m.submitCommand(), m.getCommand(), m.watchCommand(), m.resumeCommand(), m.cancelCommand(),
+		m.payloadCommand("result", "Print what an execution came to", (*client.Client).Result),
+		m.payloadCommand("input", "Print what an execution was submitted with", (*client.Client).Input),
 	} {
 		cmd.GroupID = "client"
 		cmd.Flags().String("server", m.defaultServer(), "URL of the server ["+serverEnv+"]")
@@ -82,18 +85,50 @@ func (m *Main) clientOf(cmd *cobra.Command) (*client.Client, error) {
 }
 
 func (m *Main) getCommand() *cobra.Command {
-	return &cobra.Command{
+	var wait bool
+	cmd := &cobra.Command{
 		Use: "get ID", Short: "Print an execution as it stands", Args: arguments(1, 1, "an id"),
+		Long: "Print an execution as it stands. With --wait, as it ended, and the exit code says how: 0 completed, 3 failed, 4 canceled.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := m.clientOf(cmd)
 			if err != nil {
 				return err
 			}
-			e, err := c.Get(cmd.Context(), args[0])
+			get := c.Get
+			if wait {
+				get = c.Wait
+			}
+			e, err := get(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			return m.print(e)
+			if err := m.print(e); err != nil || !wait {
+				return err
+			}
+			return outcome(e)
+		},
+	}
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait for the end, however long that takes")
+	return cmd
+}
+
+// payloadCommand prints a payload as it is stored.
+func (m *Main) payloadCommand(
+	name, short string, get func(*client.Client, context.Context, string) (json.RawMessage, error),
+) *cobra.Command {
+	return &cobra.Command{
+		Use: name + " ID", Short: short, Args: arguments(1, 1, "an id"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := m.clientOf(cmd)
+			if err != nil {
+				return err
+			}
+			payload, err := get(c, cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(m.Stdout, "%s\n", payload)
+			return err
 		},
 	}
 }

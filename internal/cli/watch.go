@@ -34,7 +34,11 @@ func (m *Main) watchCommand() *cobra.Command {
 // follow shows an execution until it ends; quiet: only its end.
 func (m *Main) follow(ctx context.Context, c *client.Client, id string, quiet bool) error {
 	v := &viewer{program: m.program(), id: id, out: m.Stdout, sayf: m.sayf, quiet: quiet}
-	for event, err := range c.Stream(ctx, id, &client.StreamOptions{OnReconnect: v.reconnecting}) {
+	opts := &client.StreamOptions{OnReconnect: v.reconnecting}
+	if quiet {
+		opts.Only = []client.Kind{} // none but the end
+	}
+	for event, err := range c.Stream(ctx, id, opts) {
 		if err != nil {
 			v.breakLine()
 			return err
@@ -145,15 +149,25 @@ func (v *viewer) end(event client.Event) error {
 	if err := v.endOutput(); err != nil {
 		return err
 	}
-	switch {
-	case e.Status == contract.ExecutionStatusCompleted:
+	switch e.Status { //nolint:exhaustive // all others are told by outcome
+	case contract.ExecutionStatusCompleted:
 		v.notef("completed at attempt %d", e.Attempt)
 		_, err := fmt.Fprintf(v.out, "%s\n", e.Result)
 		return err
+	case contract.ExecutionStatusCanceled:
+		v.notef("canceled")
+	}
+	return outcome(e)
+}
+
+// outcome turns how an execution ended into an exit code.
+func outcome(e client.Execution) error {
+	switch {
+	case e.Status == contract.ExecutionStatusCompleted:
+		return nil
 	case e.Status == contract.ExecutionStatusFailed && e.Error != nil:
 		return &codedError{exitFailed, fmt.Errorf("failed: %s: %s (%s)", e.Error.Type, e.Error.Message, e.Error.Code)}
 	case e.Status == contract.ExecutionStatusCanceled:
-		v.notef("canceled")
 		return &codedError{exitCanceled, nil}
 	}
 	return fmt.Errorf("the execution ended as %q, which this version does not know", e.Status)

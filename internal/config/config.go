@@ -61,7 +61,8 @@ type Config struct {
 	BodyBytes   Bytes // of a request; 0: room for the largest payload and what goes around it
 	HeaderBytes Bytes // of a request
 	Keepalive   time.Duration
-	Hayhooks    bool // answer the routes of hayhooks
+	Hayhooks    bool          // answer the routes of hayhooks
+	Reconnect   time.Duration // in the middle of the window over which viewers come back
 
 	Access
 
@@ -102,6 +103,7 @@ func Default() Config {
 		HeaderBytes:    32_000,
 		Keepalive:      15 * time.Second,
 		Hayhooks:       true,
+		Reconnect:      2 * time.Second,
 		Access:         defaultAccess(),
 		LogLevel:       "info",
 		LogFormat:      "auto",

@@ -141,6 +141,8 @@ func TestProblems(t *testing.T) {
 		"--cors-origin=*":                    "cors-origin",
 		"--cors-origin=https://h/,https://h": "cors-origin",
 		"--admin-addr=80":                    "admin-addr",
+		"--history-chunks=10001":             "history-chunks",
+		"--reconnect=90ms":                   "reconnect",
 		"--tls-cert=c":                       "tls-cert",
 		"--tls-key=k":                        "tls-cert",
 		"--rate-limit=-1":                    "rate-limit rate-burst",

@@ -98,6 +98,7 @@ func registerHTTP(s settings, c *Config) {
 	s.bytes(&c.HeaderBytes, "header-bytes", "size of a request's headers")
 	s.span(&c.Keepalive, "keepalive", "between comments on a quiet event stream")
 	s.flag(&c.Hayhooks, "hayhooks", "answer the routes of hayhooks, /{deployment}/run-durable and /{deployment}/executions/...")
+	s.span(&c.Reconnect, "reconnect", "after which viewers that were cut off come back, by chance up to half of it sooner or later")
 }
 
 // settings adds flags that the environment can set too.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/windrow-run/windrow/internal/execution"
 )
 
 // Problem is one setting that is out of range.
@@ -149,6 +151,7 @@ func (c Config) checkTimes(p *problems) {
 			c.RetryDelay, c.RetryMaxDelay)
 	}
 	p.span("keepalive", c.Keepalive, time.Second, 15*time.Second)
+	p.span("reconnect", c.Reconnect, 100*time.Millisecond, time.Minute)
 }
 
 func (c Config) checkCounts(p *problems) {
@@ -157,7 +160,7 @@ func (c Config) checkCounts(p *problems) {
 	p.number("max-nonterminal", c.MaxNonterminal, 0, 1_000_000_000)
 	p.number("json-depth", c.JSONDepth, 1, 10_000)
 	p.number("progress-events", c.ProgressEvents, 1, 10_000)
-	p.number("history-chunks", c.HistoryChunks, 1, 1_000_000)
+	p.number("history-chunks", c.HistoryChunks, 1, execution.MaxBatchChunks) // what an attempt buffers must fit one batch
 	p.number("retries", c.Retries, 0, 1_000_000)
 	p.number("lost-leases", c.LostLeases, 1, 1_000_000)
 	p.number("claims", c.Claims, 1, 1_000_000)

@@ -62,6 +62,7 @@ func Load(text string) (*Contract, error) {
 	c := &Contract{document: document, compiler: jsonschema.NewCompiler(), schemas: map[string]*jsonschema.Schema{}}
 	c.compiler.DefaultDraft(jsonschema.Draft2020)
 	c.compiler.AssertFormat()
+	c.compiler.AssertContent() // of texts that are JSON
 	if err := c.compiler.AddResource(location, document); err != nil {
 		return nil, fmt.Errorf("contract: %w", err)
 	}

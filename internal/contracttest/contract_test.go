@@ -21,7 +21,7 @@ func load(t *testing.T) *contracttest.Contract {
 const (
 	execution = `{"execution_id":"4YtGzq0XnJ2rVb8mKd7Lw1Qs","deployment":"echo","revision":"1","status":"completed",` +
 		`"attempt":1,"sequence":3,"progress":[],"result":[1e400,-0,3889108265204450030],"error":null,"waiting":null,` +
-		`"cancellation_requested_at":null,"available_at":null,"created_at":"2026-03-01T09:30:00.000Z",` +
+		`"cancellation_requested_at":null,"cancellation_reason":null,"available_at":null,"created_at":"2026-03-01T09:30:00.000Z",` +
 		`"updated_at":"2026-03-01T09:30:00.000Z","links":{"self":"a","stream":"b","resume":"c","cancel":"d"}}`
 	problem = `{"type":"https://windrow.run/problems/not_found","title":"t","status":404,"code":"not_found"}`
 	one     = "/v1/executions/4YtGzq0XnJ2rVb8mKd7Lw1Qs"
@@ -34,6 +34,10 @@ func headers(mediaType string, more ...string) http.Header {
 	for _, line := range more {
 		name, value, _ := strings.Cut(line, ": ")
 		h.Set(name, value)
+	}
+	if strings.HasPrefix(mediaType, "application/json") { // as an execution has them; elsewhere they are nobody's business
+		h.Set("ETag", `"1-x"`)
+		h.Set("Cache-Control", "no-cache, private")
 	}
 	return h
 }
@@ -113,7 +117,7 @@ func TestBreaks(t *testing.T) {
 		"404 on a path":     {contracttest.Response{Method: "PUT", Path: one, Status: 404, Header: headers("application/problem+json"), Body: []byte(problem)}, "no such operation"},
 		"event's name":      {events("id: 1\nevent: news\ndata: {}\n\n"+end, false), "the event news"},
 		"event's data":      {events("id: 1\nevent: chunk\ndata: {\"attempt\":0,\"payload\":1}\n\n"+end, false), "the event chunk"},
-		"event's JSON":      {events("id: 1\nevent: chunk\ndata: {\n\n"+end, false), "not JSON"},
+		"event's JSON":      {events("id: 1\nevent: chunk\ndata: {\n\n"+end, false), "not of mediatype"},
 		"no end":            {events("id: 1\nevent: gap\ndata: {\"detail\":\"d\"}\n\n", false), "no end"},
 		"two ends":          {events(end+end, false), "after the last one"},
 		"stream's headers":  {contracttest.Response{Method: "GET", Path: one + "/stream", Status: 200, Header: headers("text/event-stream", "Cache-Control: no-store"), Body: []byte(end)}, "Cache-Control"},

@@ -3,10 +3,12 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,6 +37,7 @@ func serve() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
+	go collect()
 	main := cli.Main{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, LookupEnv: os.LookupEnv, Exit: os.Exit, NewServer: hardServer}
 	return main.Run(ctx, os.Args[1:])
 }
@@ -57,6 +60,7 @@ func hardDeployments() []durable.Deployment {
 		durable.MustDefine("flood", "1", flood, nil),
 		durable.MustDefine("bulky", "1", bulky, nil),
 		durable.MustDefine("again", "1", again, &durable.Options{MaxUnfinished: durable.None}),
+		durable.MustDefine("ticker", "1", ticker, &durable.Options{Slots: 1100, MaxUnfinished: durable.None}),
 	}
 }
 
@@ -110,4 +114,41 @@ func again(c durable.Context, at int64) (int64, error) {
 		return c.Attempt(), nil
 	}
 	return 0, durable.Retry(c, time.Until(time.UnixMilli(at)), errors.New("later"))
+}
+
+type score struct {
+	Offset, Every, Count int
+	Bytes                int `json:",omitempty"`
+}
+
+// ticker streams what time it is, so often, with so many bytes of text; times are in milliseconds.
+func ticker(c durable.Context, s score) (int, error) {
+	text := strings.Repeat("x", s.Bytes)
+	at := time.Now().Add(time.Duration(s.Offset) * time.Millisecond)
+	next := time.NewTimer(time.Until(at))
+	defer next.Stop()
+	for i := range s.Count {
+		select {
+		case <-next.C:
+			at = at.Add(time.Duration(s.Every) * time.Millisecond) // a late tick does not delay those that follow
+			next.Reset(time.Until(at))
+		case <-c.Done():
+			return i, context.Cause(c)
+		}
+		if err := durable.Stream(c, tick{int64(i), time.Now().UnixNano(), text}); err != nil {
+			return i, err
+		}
+	}
+	return s.Count, nil
+}
+
+// collect frees all memory that it can at each SIGUSR1, and says how often it has.
+func collect() {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1)
+	for n := 1; ; n++ {
+		<-asked
+		debug.FreeOSMemory()
+		fmt.Fprintf(os.Stderr, "collected %d.\n", n)
+	}
 }

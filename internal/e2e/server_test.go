@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(serveHard) != "" {
 		os.Exit(serve())
 	}
+	if os.Getenv(serveAudience) != "" {
+		os.Exit(beAudience())
+	}
 	os.Exit(run(m))
 }
 

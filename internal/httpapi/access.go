@@ -46,8 +46,12 @@ const streamPattern = executionsPath + "{id}/stream"
 // accesses are what the operations of the contract take, by method and pattern. What is not listed is not answered.
 func accesses() map[string]access {
 	return map[string]access{
-		"POST /v1/deployments/{deployment}/executions": {scope: auth.Submit},
-		"GET " + executionsPath + "{id}":               {scope: auth.Read},
+		"POST /v1/deployments/{deployment}/executions":       {scope: auth.Submit},
+		"POST /v1/deployments/{deployment}/executions/batch": {scope: auth.Submit},
+		"GET " + executionsPath + "{id}":                     {scope: auth.Read},
+		"GET " + executionsPath + "{id}/result":              {scope: auth.Read},
+		// An input may hold what followers must not see. Who hands work in has it anyway.
+		"GET " + executionsPath + "{id}/input":         {scope: auth.Submit},
 		"POST " + executionsPath + "{id}/resume":       {scope: auth.Resume},
 		"POST " + executionsPath + "{id}/cancel":       {scope: auth.Resume},
 		"GET " + streamPattern:                         {scope: auth.Read, token: true},
@@ -80,7 +84,7 @@ func (a *api) admitted(next http.Handler) http.Handler {
 		}
 		p, refused := a.authenticate(w, r, takes)
 		if refused == nil {
-			refused = a.rate.take(w.Header(), p.Account())
+			refused = a.rate.take(w.Header(), p.Account(), 1)
 		}
 		if refused == nil && !p.May(takes.scope) {
 			refused = lacking(w, takes.scope)
@@ -213,12 +217,11 @@ func (a *api) visible(w http.ResponseWriter, r *http.Request, id string) (scope 
 }
 
 // ownerOf is whose execution a submission makes: the principal's, or the one that it names.
-func ownerOf(w http.ResponseWriter, p auth.Principal, named string) (string, *problem.Problem) {
+func ownerOf(p auth.Principal, named string) (string, *problem.Problem) {
 	switch {
 	case named == "" || named == p.Owner:
 		return p.Owner, nil
 	case !p.Unlimited():
-		challenge(w, `, error="insufficient_scope"`)
 		return "", problem.New(contract.ProblemCodeForbidden, "The token is limited to one owner, and names another: leave owner out.")
 	}
 	return named, nil

@@ -220,9 +220,16 @@ func attacks() map[string]attack {
 	}
 	return map[string]attack{
 		"submitExecution": nil, // see TestOwnersShareNoKeys
+		"submitBatch":     nil, // see TestBatchIsAsSingles
 		"getExecution": func(r *rig, token string, v victim) []reply {
 			return append(on("GET", "", "")(r, token, v), r.call("GET", v.path, "", as(token), "If-None-Match: *"),
-				r.call("GET", v.path+"?owner=a&token="+v.token, "", as(token)))
+				r.call("GET", v.path+"?owner=a&token="+v.token, "", as(token)), r.call("GET", v.path+"?wait=1", "", as(token)))
+		},
+		"getResult": func(r *rig, token string, v victim) []reply {
+			return append(on("GET", "/result", "")(r, token, v), on("GET", "/result", "", "If-None-Match: *")(r, token, v)...)
+		},
+		"getInput": func(r *rig, token string, v victim) []reply {
+			return append(on("GET", "/input", "")(r, token, v), on("GET", "/input", "", "If-None-Match: *")(r, token, v)...)
 		},
 		"resumeExecution": func(r *rig, token string, v victim) []reply {
 			body := `{"input":"theft","sequence":3}`

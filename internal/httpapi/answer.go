@@ -35,10 +35,15 @@ func (a *api) answerJSON(w http.ResponseWriter, v any) {
 func (a *api) answerExecution(w http.ResponseWriter, r *http.Request, status int, record store.Record) {
 	body, err := projectionOf(record)
 	if err != nil {
-		a.refuse(w, r, &execution.Error{Code: execution.CodeCorrupt, Message: "the stored wait can't be read", Err: err})
+		a.refuse(w, r, unreadableWait(err))
 		return
 	}
 	a.answer(w, status, "application/json", body)
+}
+
+// unreadableWait is why an execution can't be shown.
+func unreadableWait(err error) error {
+	return &execution.Error{Code: execution.CodeCorrupt, Message: "the stored wait can't be read", Err: err}
 }
 
 // markReplay tells a client that an earlier request is answered.

@@ -16,7 +16,7 @@ import (
 type Metrics interface {
 	// HTTPRequest is one finished request.
 	HTTPRequest(route, method string, status int, elapsed time.Duration)
-	// ViewerOpened and ViewerClosed are the beginning and the end of a stream.
+	// ViewerOpened and ViewerClosed are the beginning and the end of a stream, or of a wait for an outcome.
 	ViewerOpened(deployment string)
 	ViewerClosed(deployment string)
 	// ViewerCut is a viewer that was cut since it did not read.

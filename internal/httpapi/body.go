@@ -20,6 +20,8 @@ type bodyLimits struct {
 	bytes int64 // of the body as it arrives
 	depth int   // of objects and arrays in an input
 	bare  bool  // the body is an input, and not an object around one
+	// around is how many objects and arrays stand around the body of a request where many come as one; 0: it comes alone.
+	around int
 }
 
 // readBody returns the body of a request as compact strict JSON, or nil where the request has none. It reads no more than
@@ -41,7 +43,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limits bodyLimits) ([]byte
 	if len(raw) == 0 {
 		return nil, nil // a chunked body without a chunk
 	}
-	depth := limits.depth
+	depth := limits.depth + limits.around
 	if !limits.bare {
 		depth++ // the object around it
 	}

@@ -1,10 +1,12 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
 	"github.com/windrow-run/windrow/api/contract"
+	"github.com/windrow-run/windrow/internal/auth"
 	"github.com/windrow-run/windrow/internal/httpapi/problem"
 	"github.com/windrow-run/windrow/internal/runtime"
 	"github.com/windrow-run/windrow/internal/store"
@@ -26,38 +28,28 @@ func (a *api) SubmitExecution(w http.ResponseWriter, r *http.Request, deployment
 		refused.Write(w)
 		return
 	}
-	submission, refused := parseSubmission(body)
-	if refused == nil {
-		submission.owner, refused = ownerOf(w, p, submission.owner)
-	}
-	if refused != nil {
-		refused.Write(w)
-		return
-	}
-	out, err := a.Runtime.Submit(r.Context(), runtime.SubmitRequest{
-		Deployment: deployment, Owner: submission.owner, Key: key, Body: body, Input: submission.input,
-	})
+	out, err := a.submit(r.Context(), p, deployment, key, body)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
 	}
 	w.Header().Set("Location", pathOf(out.Record.Control.ID))
 	markReplay(w, out.Replayed)
-	a.answerExecution(w, r, http.StatusAccepted, out.Record)
+	a.settle(w, r, out.Record)
 }
 
-// GetExecution implements [route.ServerInterface].
-func (a *api) GetExecution(w http.ResponseWriter, r *http.Request, id contract.ExecutionID) {
-	scope, ok := a.visible(w, r, id)
-	if !ok {
-		return
+// submit carries out a submission, whose body is strict JSON. What is wrong with it is a [problem.Error].
+func (a *api) submit(ctx context.Context, p auth.Principal, deployment, key string, body []byte) (store.Submitted, error) {
+	submission, refused := parseSubmission(body)
+	if refused == nil {
+		submission.owner, refused = ownerOf(p, submission.owner)
 	}
-	record, err := a.Runtime.Get(r.Context(), store.ReadRequest{ID: id, Scope: scope})
-	if err != nil {
-		a.refuse(w, r, err)
-		return
+	if refused != nil {
+		return store.Submitted{}, refused.Err()
 	}
-	a.answerExecution(w, r, http.StatusOK, record)
+	return a.Runtime.Submit(ctx, runtime.SubmitRequest{
+		Deployment: deployment, Owner: submission.owner, Key: key, Body: body, Input: submission.input,
+	})
 }
 
 // ResumeExecution implements [route.ServerInterface].

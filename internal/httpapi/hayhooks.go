@@ -134,7 +134,7 @@ func (a *api) HayhooksStream(w http.ResponseWriter, r *http.Request, deployment 
 
 // keyedInput reads the idempotency key, which counts as it is spelled, and a body that is an input or an answer; nil: there is none.
 func (a *api) keyedInput(w http.ResponseWriter, r *http.Request) (key string, input []byte, refused *problem.Problem) {
-	if key, refused = onlyKey(r.Header, checkKey); refused != nil {
+	if key, refused = onlyKey(r.Header, validKey); refused != nil {
 		return "", nil, refused
 	}
 	limits := a.limits

@@ -44,11 +44,11 @@ func parseKey(value string) (string, *problem.Problem) {
 		}
 		key = unquoted
 	}
-	return checkKey(key)
+	return validKey(key)
 }
 
-// checkKey refuses what is no key.
-func checkKey(key string) (string, *problem.Problem) {
+// validKey returns the key if it can be one.
+func validKey(key string) (string, *problem.Problem) {
 	switch {
 	case key == "":
 		return "", invalidKey("The key must have at least 1 byte.")

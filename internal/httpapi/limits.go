@@ -46,14 +46,14 @@ func newRateLimit(l Limits) *rateLimit {
 	return &rateLimit{Limits: l, buckets: buckets}
 }
 
-// take takes a request out of the account's bucket, and says in the answer's header what is left.
-func (l *rateLimit) take(header http.Header, account auth.Account) *problem.Problem {
+// take takes so many requests out of the account's bucket, and says in the answer's header what is left.
+func (l *rateLimit) take(header http.Header, account auth.Account, requests int) *problem.Problem {
 	if l.Rate == 0 {
 		return nil
 	}
 	now := time.Now()
 	bucket := l.bucket(account)
-	taken := bucket.AllowN(now, 1)
+	taken := bucket.AllowN(now, requests)
 	left := max(bucket.TokensAt(now), 0)
 	header.Set(ratePolicyHeader, fmt.Sprintf(`"requests";q=%d;w=%d`, l.Burst, l.seconds(float64(l.Burst))))
 	header.Set(rateHeader, fmt.Sprintf(`"requests";r=%d;t=%d`, int(left), l.seconds(float64(l.Burst)-left)))
@@ -61,7 +61,7 @@ func (l *rateLimit) take(header http.Header, account auth.Account) *problem.Prob
 		return nil
 	}
 	return problem.New(contract.ProblemCodeRateLimited, "At most %d requests may be made at once, and %d a second.", l.Burst, l.Rate).
-		WithLimit(int64(l.Burst)).WithRetryAfter(l.seconds(1 - left))
+		WithLimit(int64(l.Burst)).WithRetryAfter(l.seconds(float64(requests) - left))
 }
 
 // seconds is how long so many requests take to come back, at least 1.

@@ -33,6 +33,7 @@ func unprovoked() map[string]string {
 		"getLiveness 500": "nothing that liveness does can fail; the status stands for a panic in what surrounds it",
 		"getLiveness 503": "it takes a store that breaks its promise to mind contexts; see the runtime's test of being stuck",
 		"getContract 500": "nothing can fail; the status stands for a panic in what surrounds it",
+		"submitBatch 500": "what an item does to the server is told for that item; the status stands for a panic in what surrounds it",
 	}
 }
 
@@ -103,7 +104,12 @@ func asks() map[string]func(r *rig, headers ...string) reply {
 		"submitExecution": func(r *rig, headers ...string) reply {
 			return r.call("POST", submitPath("echo"), `{"input":1}`, headers...)
 		},
+		"submitBatch": func(r *rig, headers ...string) reply {
+			return r.call("POST", submitPath("echo")+"/batch", `{"items":[{"submission":{"input":1}}]}`, headers...)
+		},
 		"getExecution": get(possible),
+		"getResult":    get(possible + "/result"),
+		"getInput":     get(possible + "/input"),
 		"resumeExecution": func(r *rig, headers ...string) reply {
 			return r.call("POST", possible+"/resume", `{"input":1}`, headers...)
 		},
@@ -127,8 +133,15 @@ const possible = "/v1/executions/00000000000000000000000"
 
 func successes() []provoked {
 	return []provoked{
+		{"submitBatch", 200, "", nil, func(r *rig) reply { return asks()["submitBatch"](r) }},
+		{"submitExecution", 200, "", nil, func(r *rig) reply { return r.call("POST", submitPath("echo"), `{"input":1}`, "Prefer: wait=60") }},
 		{"submitExecution", 202, "", nil, func(r *rig) reply { return r.call("POST", submitPath("echo"), `{"input":1}`) }},
 		{"getExecution", 200, "", nil, func(r *rig) reply { return r.call("GET", r.submit("echo", "1"), "") }},
+		{"getExecution", 304, "", nil, func(r *rig) reply { return r.known(r.waiting("true")) }},
+		{"getResult", 200, "", nil, func(r *rig) reply { return r.call("GET", r.reaches(r.submit("echo", "1"), "completed")+"/result", "") }},
+		{"getResult", 304, "", nil, func(r *rig) reply { return r.known(r.reaches(r.submit("echo", "1"), "completed") + "/result") }},
+		{"getInput", 200, "", nil, func(r *rig) reply { return r.call("GET", r.running()+"/input", "") }},
+		{"getInput", 304, "", nil, func(r *rig) reply { return r.known(r.running() + "/input") }},
 		{"resumeExecution", 202, "", nil, func(r *rig) reply {
 			return r.call("POST", r.waiting(`true`)+"/resume", `{"input":1}`)
 		}},
@@ -152,6 +165,12 @@ func successes() []provoked {
 	}
 }
 
+// known asks for what the client knows already.
+func (r *rig) known(path string) reply {
+	r.Helper()
+	return r.call("GET", path, "", "If-None-Match: "+r.call("GET", path, "").header.Get("ETag"))
+}
+
 // waiting is the path of an execution that waits for an answer of that schema.
 func (r *rig) waiting(schema string) string {
 	r.Helper()
@@ -172,7 +191,7 @@ func (r *rig) running() string {
 func refusals() (all []provoked) {
 	long := `{"input":"` + strings.Repeat("x", testBody) + `"}`
 	for operation, path := range map[string]string{
-		"submitExecution": submitPath("echo"), "resumeExecution": possible + "/resume", "cancelExecution": possible + "/cancel",
+		"submitExecution": submitPath("echo"), "submitBatch": submitPath("echo") + "/batch", "resumeExecution": possible + "/resume", "cancelExecution": possible + "/cancel",
 		"createStreamToken": possible + "/stream-token",
 	} {
 		post := func(body string, headers ...string) func(r *rig) reply {
@@ -193,9 +212,14 @@ func refusals() (all []provoked) {
 		if takes := accessOf(operation); takes.scope != "" {
 			all = append(all, refusedAccess(operation, takes, ask)...)
 		}
-		if operation == "createStreamToken" || strings.HasSuffix(operation, "Execution") && operation != "submitExecution" {
+		if slices.Contains([]string{"createStreamToken", "getResult", "getInput"}, operation) || strings.HasSuffix(operation, "Execution") && operation != "submitExecution" {
 			all = append(all, provoked{operation, 404, "not_found", withStreamTokens, func(r *rig) reply { return ask(r) }})
 		}
+	}
+	for _, operation := range []string{"getExecution", "getResult", "getInput"} {
+		all = append(all, provoked{operation, 400, "invalid_request", nil, func(r *rig) reply {
+			return asks()[operation](r, `If-None-Match: "a"`, `If-None-Match: "b"`)
+		}})
 	}
 	key := "Idempotency-Key: "
 	return append(all,
@@ -210,6 +234,15 @@ func refusals() (all []provoked) {
 		provoked{"createStreamToken", 501, "not_configured", nil, func(r *rig) reply { return asks()["createStreamToken"](r) }},
 		provoked{"submitExecution", 403, "forbidden", withKeys, func(r *rig) reply {
 			return r.call("POST", submitPath("echo"), `{"input":1,"owner":"b"}`, as(ann))
+		}},
+		provoked{"submitBatch", 400, "invalid_idempotency_key", nil, func(r *rig) reply { return asks()["submitBatch"](r, key+"k") }},
+		provoked{"submitBatch", 404, "unknown_deployment", nil, func(r *rig) reply { return r.call("POST", submitPath("-")+"/batch", `{}`) }},
+		provoked{"getResult", 404, "no_result", nil, func(r *rig) reply { return r.call("GET", r.running()+"/result", "") }},
+		provoked{"getExecution", 400, "invalid_request", nil, func(r *rig) reply { return r.call("GET", possible+"?wait=61", "") }},
+		provoked{"getExecution", 429, "too_many_viewers", func(s *setup) { s.api.Limits.Viewers = 1 }, func(r *rig) reply {
+			first := r.open("GET", r.running()+"/stream", "")
+			defer first.Body.Close()
+			return r.call("GET", possible+"?wait=1", "")
 		}},
 		provoked{"streamExecution", 429, "too_many_viewers", func(s *setup) { s.api.Limits.Viewers = 1 }, func(r *rig) reply {
 			first := r.open("GET", r.running()+"/stream", "")
@@ -297,7 +330,7 @@ func failures() (all []provoked) {
 	for operation, code := range map[string]string{
 		"submitExecution": "unconfirmed", "resumeExecution": "unconfirmed", "cancelExecution": "unconfirmed",
 		"getExecution": "store_unavailable", "streamExecution": "store_unavailable", "getReadiness": "store_unavailable",
-		"createStreamToken": "store_unavailable",
+		"createStreamToken": "store_unavailable", "getResult": "store_unavailable", "getInput": "store_unavailable",
 	} {
 		all = append(all, provoked{operation, 503, code, withStreamTokens, func(r *rig) reply {
 			r.running()
@@ -306,7 +339,7 @@ func failures() (all []provoked) {
 		}})
 	}
 	for _, operation := range []string{"submitExecution", "resumeExecution", "cancelExecution", "getExecution", "streamExecution",
-		"getReadiness", "getStatus", "createStreamToken"} {
+		"getReadiness", "getStatus", "createStreamToken", "getResult", "getInput"} {
 		b := &breaking{}
 		change := func(s *setup) { b.wrap(s); withStreamTokens(s) }
 		all = append(all, provoked{operation, 500, "internal", change, func(r *rig) reply {

@@ -30,6 +30,7 @@ func projectionOf(r store.Record) ([]byte, error) {
 	dst = appendRaw(append(dst, ','), "error", meant(r.Error, c.Status == execution.Failed || c.Status == execution.Queued))
 	dst = appendRaw(append(dst, ','), "waiting", wait)
 	dst = appendTime(append(dst, ','), "cancellation_requested_at", c.CanceledAt)
+	dst = appendReason(append(dst, ','), r.Reason)
 	dst = appendTime(append(dst, ','), "available_at", c.AvailableAt)
 	dst = appendTime(append(dst, ','), "created_at", c.CreatedAt)
 	dst = appendTime(append(dst, ','), "updated_at", c.UpdatedAt)
@@ -39,11 +40,21 @@ func projectionOf(r store.Record) ([]byte, error) {
 // sizeOf is about how long the projection becomes, without its wait: one piece of memory for it is enough.
 func sizeOf(r store.Record) int {
 	const frame = 900 // names, times and links, and the longest of all other values
-	size := frame + len(r.Result) + len(r.Error)
+	size := frame + len(r.Result) + len(r.Error) + len(r.Reason)
 	for _, event := range r.Progress {
 		size += len(event) + 1
 	}
 	return size
+}
+
+// appendReason appends why cancellation was asked for. It is text of anybody's, not JSON.
+func appendReason(dst, reason []byte) []byte {
+	const name = "cancellation_reason"
+	if reason == nil {
+		return appendRaw(dst, name, nil)
+	}
+	dst, _ = jsontext.AppendQuote(appendName(dst, name), reason) // what is no UTF-8 is replaced, and told
+	return dst
 }
 
 // meant is a payload where the status gives it a meaning. An error, say, stays stored while another attempt runs.

@@ -23,6 +23,7 @@ func fullRecord(status execution.Status) store.Record {
 		Result:   []byte(`{"n":1e400}`),
 		Error:    []byte(`{"type":"T","code":"c","message":"m","retryable":false}`),
 		Wait:     []byte(`{"kind":"k","message":"m","expected_input_schema":{"type":"string"},"default":"secret"}`),
+		Reason:   []byte("no \"more\""),
 	}
 }
 
@@ -32,7 +33,9 @@ func TestProjectionIsTheContract(t *testing.T) {
 	t.Parallel()
 	for _, status := range []execution.Status{execution.Queued, execution.Running, execution.Waiting, execution.Completed,
 		execution.Failed, execution.Canceled} {
-		raw, err := projectionOf(fullRecord(status))
+		record := fullRecord(status)
+		record.Reason = append(record.Reason, 0xff) // no UTF-8
+		raw, err := projectionOf(record)
 		if err != nil || bytes.Contains(raw, []byte("secret")) {
 			t.Fatalf("%s: %s (%v)", status, raw, err)
 		}
@@ -49,7 +52,7 @@ func TestProjectionIsTheContract(t *testing.T) {
 			t.Errorf("%s shows (-want +got):\n%s", status, diff)
 		}
 		if string(got.Status) != string(status) || got.Sequence != 9 || got.Attempt != 2 || len(got.Progress) != 3 ||
-			got.CancellationRequestedAt.UnixMilli() != 1_700_000_000_001 {
+			got.CancellationRequestedAt.UnixMilli() != 1_700_000_000_001 || *got.CancellationReason != "no \"more\"\uFFFD" {
 			t.Errorf("%s: %+v", status, got)
 		}
 	}

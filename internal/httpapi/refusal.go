@@ -16,18 +16,30 @@ import (
 // refuse answers a request that could not be carried out. What is the server's own fault is logged; a client learns no
 // more than the code.
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	p := a.problemOf(r, w.Header().Get(problem.RequestIDHeader), err)
+	if p.Code == contract.ProblemCodeForbidden {
+		challenge(w, `, error="insufficient_scope"`)
+	}
+	p.Write(w)
+}
+
+// problemOf is the problem that an error is to the client of a request.
+func (a *api) problemOf(r *http.Request, requestID string, err error) *problem.Problem {
 	p := translated(err)
 	if p.Status == http.StatusInternalServerError {
 		a.Logger.LogAttrs(r.Context(), slog.LevelError, "a request failed", slog.String("code", string(p.Code)),
-			slog.String("request_id", w.Header().Get(problem.RequestIDHeader)), slog.Any("error", err))
+			slog.String("request_id", requestID), slog.Any("error", err))
 	}
-	p.Write(w)
+	return p
 }
 
 // translated is the one place where errors of the domain become answers. Only the message of an [execution.Error] of a kind
 // that is meant for clients is repeated, and none of an execution that is not found: an answer must not tell one that is not
 // there from one that is another's.
 func translated(err error) *problem.Problem {
+	if refused, ok := errors.AsType[*problem.Error](err); ok {
+		return refused.Problem
+	}
 	code, ok := codeOf(execution.CodeOf(err))
 	var known *execution.Error
 	if !ok || code == contract.ProblemCodeNotFound || !errors.As(err, &known) {

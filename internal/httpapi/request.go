@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,17 +141,17 @@ func (m members) required(name string) ([]byte, *problem.Problem) {
 	return value, nil
 }
 
-// number returns a member that is a whole number from 1 to most, or another where it is not there.
+// number returns a member that is a whole number from 1 to most, or another where it is not there. In JSON 2.0 is one too.
 func (m members) number(name string, absent, most int64) (int64, *problem.Problem) {
 	value, ok := m[name]
 	if !ok {
 		return absent, nil
 	}
-	number, err := strconv.ParseInt(string(value), 10, 64)
-	if err != nil || number < 1 || number > most {
+	number, err := strconv.ParseFloat(string(value), 64) // exact up to maxSequence
+	if err != nil || number != math.Trunc(number) || number < 1 || number > float64(most) {
 		return 0, invalidMember(name, "type", fmt.Sprintf("must be a whole number from 1 to %d", most))
 	}
-	return number, nil
+	return int64(number), nil
 }
 
 // owner returns a member that names an owner, or "" where it is not there.

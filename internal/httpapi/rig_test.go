@@ -53,8 +53,10 @@ type setup struct {
 	runtime runtime.Settings
 	limits  store.Limits
 	wrap    func(store.Store) store.Store
-	accept  func(net.Conn) // sees each connection; nil: nobody does
-	idle    bool           // the runtime is made but never runs
+	accept  func(net.Conn)                  // sees each connection; nil: nobody does
+	listen  func(net.Listener) net.Listener // stands around the server's; nil: nothing does
+	idle    bool                            // the runtime is made but never runs
+	direct  bool                            // requests come without a network, so that time may be virtual
 }
 
 // keeper is the contract, which never changes and takes a while to read.
@@ -108,6 +110,12 @@ func (r *rig) assemble(s *setup) {
 	s.api.Runtime, s.api.Hub = r.runtime, r.hub
 	handler, err := New(s.api)
 	r.must(err)
+	if s.direct {
+		r.server = &httptest.Server{URL: "http://direct"}
+		r.client = &http.Client{Transport: r.keeper.Transport(direct{handler}, func(err error) { r.Error(err) })}
+		r.run(s.idle)
+		return
+	}
 	r.server = httptest.NewUnstartedServer(handler)
 	r.server.Config.MaxHeaderBytes = 2 * testHeader
 	r.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
@@ -116,6 +124,9 @@ func (r *rig) assemble(s *setup) {
 			s.accept(c)
 			return ctx
 		}
+	}
+	if s.listen != nil {
+		r.server.Listener = s.listen(r.server.Listener)
 	}
 	r.server.Start()
 	r.client = &http.Client{Transport: r.keeper.Transport(r.server.Client().Transport, func(err error) { r.Error(err) })}
@@ -138,9 +149,21 @@ func (r *rig) run(idle bool) {
 		if err := <-done; err != nil {
 			r.Error(err)
 		}
-		r.server.Close()
+		if r.server.Config != nil {
+			r.server.Close()
+		}
 		r.must(r.store.Close())
 	})
+}
+
+// direct hands requests to a handler, in the goroutine of who makes them.
+type direct struct{ http.Handler }
+
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	recorder := httptest.NewRecorder()
+	r.RequestURI = r.URL.RequestURI()
+	d.ServeHTTP(recorder, r)
+	return recorder.Result(), nil
 }
 
 func (r *rig) must(err error) {
@@ -184,6 +207,8 @@ func (r *rig) deployments() (all []handler.Deployment) {
 		durable.MustDefine("tell", "1", r.tell, nil),
 		durable.MustDefine("hold", "1", r.hold, &durable.Options{Slots: 5}),
 		durable.MustDefine("flood", "1", flood, nil),
+		durable.MustDefine("tokens", "1", tokens, nil),
+		durable.MustDefine("drip", "1", drip, nil),
 		durable.MustDefine("fail", "1", func(durable.Context, json.RawMessage) (int, error) {
 			return 0, durable.Error{Type: "Broken", Code: "broken", Message: "<No & no>", Retryable: true, Err: errors.New("secret")}
 		}, nil),
@@ -232,6 +257,31 @@ func flood(c durable.Context, chunks int) (int, error) {
 	for range chunks {
 		if err := durable.Stream(c, strings.Repeat("x", 9_998)); err != nil {
 			return 0, err
+		}
+	}
+	return chunks, nil
+}
+
+// tokens streams so many chunks of 240 bytes.
+func tokens(c durable.Context, chunks int) (int, error) {
+	for range chunks {
+		if err := durable.Stream(c, strings.Repeat("x", 238)); err != nil {
+			return 0, err
+		}
+	}
+	return chunks, nil
+}
+
+// drip streams so many chunks, one a second.
+func drip(c durable.Context, chunks int) (int, error) {
+	for range chunks {
+		if err := durable.Stream(c, 1); err != nil {
+			return 0, err
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-c.Done():
+			return 0, context.Cause(c)
 		}
 	}
 	return chunks, nil

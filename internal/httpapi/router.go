@@ -33,7 +33,7 @@ func newRouter(p routerParams) *chi.Mux {
 	if p.hayhooks {
 		router.Use(hayhooks.Translated)
 	}
-	router.Use(named, observed(p.log, p.observe), recovered(p.log), guarded, crossOrigin(p.origins), bodyDeadline(p.bodyTimeout),
+	router.Use(named, observed(p.log, p.observe), recovered(p.log), lingering, guarded, crossOrigin(p.origins), bodyDeadline(p.bodyTimeout),
 		bounded(p.headerBytes), middleware.GetHead)
 	router.NotFound(noSuchRoute)
 	router.MethodNotAllowed(methodNotAllowed(router))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"slices"
 
 	"github.com/windrow-run/windrow/api/contract"
 	"github.com/windrow-run/windrow/internal/execution"
@@ -20,7 +21,13 @@ func (a *api) StreamExecution(w http.ResponseWriter, r *http.Request, id contrac
 	if !ok {
 		return
 	}
-	a.follow(w, r, stream.Request{ID: id, Scope: scope, Cursor: cursorOf(params)}, func(event stream.Event) ([]byte, string) {
+	skip, refused := skipped(params.Events)
+	if refused != nil {
+		refused.Write(w)
+		return
+	}
+	request := stream.Request{ID: id, Scope: scope, Cursor: cursorOf(params), Skip: skip}
+	a.follow(w, r, request, func(event stream.Event) ([]byte, string) {
 		return a.frame(id, event), nameOf(event)
 	})
 }
@@ -32,7 +39,8 @@ func (a *api) follow(w http.ResponseWriter, r *http.Request, request stream.Requ
 		refused.Write(w)
 		return
 	}
-	defer a.viewers.leave(account)
+	leave := func() { a.viewers.leave(account) }
+	defer func() { leave() }()
 	viewer, err := a.Hub.Subscribe(r.Context(), request)
 	switch {
 	case errors.Is(err, stream.ErrNothingMore):
@@ -42,15 +50,53 @@ func (a *api) follow(w http.ResponseWriter, r *http.Request, request stream.Requ
 		a.refuse(w, r, err)
 		return
 	}
-	defer viewer.Close()
+	leave = func() { viewer.Close(); a.viewers.leave(account) }
 	writer, err := sse.NewWriter(w, a.SendTimeout)
 	if err != nil || r.Method == http.MethodHead { // HEAD is told how GET begins, and is no viewer
 		return
 	}
-	deployment := viewer.Deployment()
-	a.Metrics.ViewerOpened(deployment)
-	defer a.Metrics.ViewerClosed(deployment)
-	a.send(r.Context(), viewer, writer, tell)
+	ctx, seated := r.Context(), leave
+	leave = func() {}
+	linger(r, func() {
+		defer seated()
+		deployment := viewer.Deployment()
+		a.Metrics.ViewerOpened(deployment)
+		defer a.Metrics.ViewerClosed(deployment)
+		a.send(ctx, viewer, writer, tell)
+	})
+}
+
+// maxEventNames is how many names there are.
+const maxEventNames = 8
+
+// skipped are the kinds of events that a viewer does without; nil: none.
+func skipped(events *[]contract.StreamExecutionParamsEvents) (stream.Kinds, *problem.Problem) {
+	if events == nil {
+		return 0, nil
+	}
+	if len(*events) > maxEventNames {
+		return 0, problem.New(contract.ProblemCodeInvalidRequest, "The parameter events must name at most %d events.", maxEventNames).
+			WithLimit(maxEventNames)
+	}
+	skip := stream.Skippable
+	if slices.Equal(*events, []contract.StreamExecutionParamsEvents{""}) { // an empty list, as it stands in a query
+		return skip, nil
+	}
+	for _, name := range *events {
+		switch name {
+		case contract.StreamExecutionParamsEventsStatus:
+			skip &^= stream.Statuses
+		case contract.StreamExecutionParamsEventsProgress:
+			skip &^= stream.Progresses
+		case contract.StreamExecutionParamsEventsChunk:
+			skip &^= stream.Chunks
+		default:
+			if !name.Valid() {
+				return 0, problem.New(contract.ProblemCodeInvalidRequest, "The parameter events names %q, and no event has that name.", clip(string(name)))
+			}
+		}
+	}
+	return skip, nil
 }
 
 // cursorOf is where the client wants to go on. The header comes first: a browser that reconnects sends its newest id there,
@@ -65,7 +111,11 @@ func cursorOf(params contract.StreamExecutionParams) string {
 	return ""
 }
 
-// send writes what tell makes of events until the stream ends or the client has gone, and counts them by the name it gives.
+// burstBytes is how much may be gathered before it is written.
+const burstBytes = 32 << 10
+
+// send writes what tell makes of events until the stream ends or the client has gone, and counts them by the name it gives. What is at
+// hand goes out in one write; nothing waits for more.
 func (a *api) send(ctx context.Context, viewer *stream.Viewer, writer *sse.Writer, tell func(stream.Event) ([]byte, string)) {
 	for {
 		event, err := viewer.Next(ctx)
@@ -73,14 +123,26 @@ func (a *api) send(ctx context.Context, viewer *stream.Viewer, writer *sse.Write
 			return
 		}
 		frames, name := tell(event)
+		names := []string{name}
+		frames = slices.Clip(frames) // shared: the first event that is added moves it
+		for len(frames) < burstBytes {
+			next, ok := viewer.More()
+			if !ok {
+				break
+			}
+			more, name := tell(next)
+			names, frames = append(names, name), append(frames, more...)
+		}
 		if err := writer.Send(frames); err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				a.Metrics.ViewerCut()
 			}
 			return
 		}
-		if name != "" {
-			a.Metrics.StreamEvent(name)
+		for _, name := range names {
+			if name != "" {
+				a.Metrics.StreamEvent(name)
+			}
 		}
 	}
 }
@@ -118,13 +180,22 @@ func opening(opened *stream.Opened, dst []byte) []byte {
 func render(event stream.Event) []byte {
 	name := nameOf(event)
 	if name == "" {
-		return sse.AppendComment(nil, "keepalive")
+		return keepalive(event)
 	}
 	frame, err := sse.AppendEvent(nil, sse.Event{ID: cursorText(event), Name: name, Data: string(dataOf(event))})
 	if err != nil { // neither cursors nor names have line breaks
 		panic(err)
 	}
 	return frame
+}
+
+// keepalive is a comment, with the place to come back to where the viewer has passed what it is not told of.
+func keepalive(event stream.Event) []byte {
+	var dst []byte
+	if cursor := cursorText(event); cursor != "" {
+		dst, _ = sse.AppendID(nil, cursor) // a cursor has no line breaks
+	}
+	return sse.AppendComment(dst, "keepalive")
 }
 
 // cursorText is the id of an event; empty where it is no place of its own.

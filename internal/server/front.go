@@ -12,7 +12,6 @@ import (
 const (
 	bodyTimeout = 30 * time.Second // for a request's body to arrive
 	sendTimeout = 10 * time.Second // for a viewer to take an event, before it is cut
-	reconnect   = time.Second      // after which viewers that were cut off come back, about
 )
 
 // front is the HTTP floor on top of the other parts. The operators' is nil where they have no address of their own.
@@ -26,7 +25,7 @@ func front(p Parts, guard *guard) (clients, operators http.Handler, err error) {
 		Runtime: p.Runtime, Hub: p.Hub, Logger: p.Logger, Metrics: p.Metrics, Scrape: p.Metrics.Handler(),
 		Contract: windrow.OpenAPI(), Version: version, StoreKind: kind, Acknowledgement: acknowledgement,
 		BodyBytes: int64(p.Config.BodyBytes), HeaderBytes: int(p.Config.HeaderBytes), JSONDepth: p.Config.JSONDepth,
-		BodyTimeout: bodyTimeout, SendTimeout: sendTimeout, Reconnect: reconnect,
+		BodyTimeout: bodyTimeout, SendTimeout: sendTimeout, Reconnect: p.Config.Reconnect,
 		StreamTokens: guard.streamTokens, Conditions: guard.conditions, Origins: p.Config.CORSOrigins,
 		Hayhooks: p.Config.Hayhooks,
 		Limits:   httpapi.Limits{Rate: p.Config.RateLimit, Burst: p.Config.RateBurst, Viewers: p.Config.MaxViewers},

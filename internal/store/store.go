@@ -72,7 +72,8 @@ type Store interface {
 	// that was asked for.
 	Maintain(ctx context.Context, limit int) (Maintained, error)
 
-	// Read returns an execution. CodeNotFound; CodeCorrupt where what is stored can't be read.
+	// Read returns an execution. CodeNotFound; CodeCorrupt where what is stored can't be read, an input that is asked for and is
+	// not there included.
 	Read(ctx context.Context, r ReadRequest) (Record, error)
 
 	// Controls reads many controls, in order, one exchange a partition, and keeps their logs marked as watched. The
@@ -252,10 +253,14 @@ type ReadRequest struct {
 	Scope Scope
 	// Watch marks the event log as watched for a while, so that changes of status are written to it.
 	Watch bool
+	// Input asks for the input, which clients are not shown otherwise.
+	Input bool
 	// Log asks for at most LogLimit entries of the log from LogFrom on, that entry included.
 	Log      bool
 	LogFrom  execution.LogID
 	LogLimit int
+	// LogNewest asks for the newest entry of the log alone, in place of Log.
+	LogNewest bool
 }
 
 // Record is an execution as clients may see it, before it is rendered.
@@ -265,7 +270,9 @@ type Record struct {
 	Result   []byte
 	Error    []byte
 	Wait     []byte
-	Log      []execution.Entry // where it was asked for
+	Reason   []byte            // why cancellation was asked for, as plain text; nil: nobody said
+	Input    []byte            // where it was asked for
+	Log      []execution.Entry // the same
 	Now      execution.Instant
 }
 

@@ -16,6 +16,10 @@
 // one viewer as for a thousand, a viewer at rest holds no memory of the stream, and the garbage collector frees what all have
 // passed. Who falls further behind than the buffer allows is cut, and catches up by its cursor.
 //
+// Who wants to know when something changes, and not what was streamed before, begins at the newest entry ([Hub.Await]). A viewer may
+// also do without kinds of events ([Kinds]): they are passed over as it goes, so that its place, what it can prove and its keepalives
+// stay those of one that is told all.
+//
 // # No loss, no repeat
 //
 // The rules of what may follow what stand in one place, the trail: a pure value that holds the position in a log and what must

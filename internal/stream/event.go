@@ -62,8 +62,33 @@ type Interrupted struct {
 	Reason Reason
 }
 
-// Keepalive says that there is nothing to say, so that the connection is not taken for dead.
+// Keepalive says that there is nothing to say, so that the connection is not taken for dead. It has a cursor where the viewer has
+// passed events that it is not told of.
 type Keepalive struct{ base }
+
+// Kinds are events that a viewer can do without.
+type Kinds uint8
+
+// The kinds. All other events are told to every viewer.
+const (
+	Statuses Kinds = 1 << iota
+	Progresses
+	Chunks
+
+	Skippable = Statuses | Progresses | Chunks
+)
+
+func kindOf(e Event) Kinds {
+	switch e.(type) {
+	case *Status:
+		return Statuses
+	case *Progress:
+		return Progresses
+	case *Chunk:
+		return Chunks
+	}
+	return 0
+}
 
 // Reason says why a stream broke off. The set is closed.
 type Reason string

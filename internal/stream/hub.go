@@ -130,6 +130,7 @@ type Request struct {
 	ID     string
 	Scope  store.Scope
 	Cursor string // where to go on, as an event gave it; empty: at the beginning
+	Skip   Kinds  // of events that the viewer is not told of
 }
 
 // Subscribe begins to follow an execution. Outcomes: a viewer, to be closed by the caller; [ErrNothingMore]; an
@@ -143,13 +144,10 @@ func (h *Hub) Subscribe(ctx context.Context, r Request) (*Viewer, error) {
 		}
 		cursor = &c
 	}
-	if h.ctx.Err() != nil {
-		return nil, execution.Errorf(execution.CodeDraining, "%s", ReasonShutdown.Detail())
+	v, err := h.viewer(r, newTrail(cursor))
+	if err != nil {
+		return nil, err
 	}
-	if _, ok := h.p.Store.PartitionOf(r.ID); !ok {
-		return nil, execution.Errorf(execution.CodeNotFound, "no such execution")
-	}
-	v := &Viewer{hub: h, id: r.ID, scope: r.Scope, trail: newTrail(cursor)}
 	rec, err := v.read(ctx)
 	if err != nil {
 		return nil, err
@@ -157,10 +155,34 @@ func (h *Hub) Subscribe(ctx context.Context, r Request) (*Viewer, error) {
 	if cursor != nil && cursor.End && rec.Control.Status.Terminal() && cursor.Epoch == rec.Control.LogEpoch {
 		return nil, ErrNothingMore
 	}
-	v.of = rec.Control.Deployment
 	v.open(cursor, rec)
-	h.p.Metrics.Viewers(1)
 	return v, nil
+}
+
+// Await begins to follow an execution from now on, and returns it as it stands, in one exchange: the viewer is told what comes after
+// that, and of an end that it shows already. The request's cursor counts for nothing. Errors are those of Subscribe.
+func (h *Hub) Await(ctx context.Context, r Request) (*Viewer, store.Record, error) {
+	v, err := h.viewer(r, trail{})
+	if err != nil {
+		return nil, store.Record{}, err
+	}
+	rec, err := h.p.Store.Read(ctx, store.ReadRequest{ID: v.id, Scope: v.scope, Watch: true, LogNewest: true})
+	if err != nil {
+		return nil, store.Record{}, err
+	}
+	v.await(rec)
+	return v, rec, nil
+}
+
+// viewer makes a viewer of an execution that may be there.
+func (h *Hub) viewer(r Request, t trail) (*Viewer, error) {
+	if h.ctx.Err() != nil {
+		return nil, execution.Errorf(execution.CodeDraining, "%s", ReasonShutdown.Detail())
+	}
+	if _, ok := h.p.Store.PartitionOf(r.ID); !ok {
+		return nil, execution.Errorf(execution.CodeNotFound, "no such execution")
+	}
+	return &Viewer{hub: h, id: r.ID, scope: r.Scope, skip: r.Skip, trail: t}, nil
 }
 
 // join puts a viewer that reached the end of the log among the live ones.

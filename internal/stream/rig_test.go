@@ -321,7 +321,11 @@ func (r *rig) subscribe(id, cursor string) *Viewer {
 
 func (r *rig) record(id, cursor string) *tape {
 	r.t.Helper()
-	t := &tape{v: r.subscribe(id, cursor), done: make(chan struct{})}
+	return r.recordOf(r.subscribe(id, cursor))
+}
+
+func (r *rig) recordOf(v *Viewer) *tape {
+	t := &tape{v: v, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(r.t.Context())
 	t.cancel = cancel
 	go t.run(ctx)

@@ -20,10 +20,14 @@ type Viewer struct {
 	id    string
 	scope store.Scope
 	of    string // the deployment
+	skip  Kinds  // not to be told
 
 	queue []Event // to be handed out before anything else; shared with other viewers
 	trail trail   // where the viewer stands after the queue
 	more  bool    // the past has more: read a page
+
+	silent bool             // events were passed over since one was told
+	passed execution.Cursor // of the newest of them
 
 	refused bool // a topic had passed the viewer, which has seen no event since
 
@@ -54,9 +58,24 @@ func (v *Viewer) Next(ctx context.Context) (Event, error) {
 			}
 			continue
 		}
-		return v.pop(), nil
+		if e := v.pop(); e != nil {
+			return e, nil
+		}
 	}
 	return nil, io.EOF
+}
+
+// More returns the next event where it is at hand. It neither waits nor asks the store; false says that Next may have to.
+func (v *Viewer) More() (Event, bool) {
+	for !v.over && !v.closed && v.hub.ctx.Err() == nil && (len(v.queue) > 0 || v.pass()) {
+		if len(v.queue) == 0 {
+			continue
+		}
+		if e := v.pop(); e != nil {
+			return e, true
+		}
+	}
+	return nil, false
 }
 
 // Deployment is the one of the execution.
@@ -76,6 +95,7 @@ func (v *Viewer) Close() {
 	v.hub.p.Metrics.Viewers(-1)
 }
 
+// pop takes an event from the queue; nil: it is not to be told.
 func (v *Viewer) pop() Event {
 	e := v.queue[0]
 	v.queue = v.queue[1:]
@@ -89,7 +109,14 @@ func (v *Viewer) pop() Event {
 			v.hub.p.Metrics.Interrupted(e.Reason)
 		}
 	}
-	v.silentTo, v.refused = time.Time{}, false
+	v.refused = false
+	if v.skip&kindOf(e) != 0 {
+		if c, ok := e.Cursor(); ok {
+			v.passed, v.silent = c, true
+		}
+		return nil
+	}
+	v.silentTo, v.silent = time.Time{}, false
 	v.hub.p.Metrics.Event()
 	return e
 }
@@ -119,15 +146,30 @@ func (v *Viewer) follow(ctx context.Context) error {
 		v.interrupt(ReasonSlow)
 		return nil
 	}
+	if v.pass() {
+		return nil
+	}
+	return v.wait(ctx, g.opened, 0)
+}
+
+// pass goes through the gate where it is open.
+func (v *Viewer) pass() bool {
+	if v.topic == nil {
+		return false
+	}
+	g := v.gate.Load()
+	if g == nil {
+		return false
+	}
 	select {
 	case <-g.opened:
 	default:
-		return v.wait(ctx, g.opened, 0)
+		return false
 	}
 	if v.gate.CompareAndSwap(g, g.next) {
 		v.accept(&g.told)
 	}
-	return nil
+	return true
 }
 
 func (v *Viewer) accept(n *told) {
@@ -185,12 +227,31 @@ func (v *Viewer) read(ctx context.Context) (store.Record, error) {
 
 // open queues what comes first.
 func (v *Viewer) open(cursor *execution.Cursor, rec store.Record) {
+	v.begin(rec)
 	c := execution.Cursor{Epoch: rec.Control.LogEpoch}
 	if cursor != nil && (cursor.End || cursor.Epoch != "" || !cursor.Entry.IsZero()) {
 		c = *cursor // also before a gap, so that who breaks off before it is told again
 	}
 	v.queue = []Event{&Opened{at(c)}}
 	v.absorb(rec)
+}
+
+// begin counts the viewer.
+func (v *Viewer) begin(rec store.Record) {
+	v.of = rec.Control.Deployment
+	v.hub.p.Metrics.Viewers(1)
+}
+
+// await makes the viewer stand after the newest entry of the log, with all told that the record shows but its end.
+func (v *Viewer) await(rec store.Record) {
+	v.begin(rec)
+	if n := len(rec.Log); n > 0 {
+		v.trail = newTrail(&execution.Cursor{Epoch: rec.Control.LogEpoch, Entry: rec.Log[n-1].ID, Chunk: whole - 1})
+	}
+	v.absorb(rec)
+	if !rec.Control.Status.Terminal() {
+		v.queue = nil
+	}
 }
 
 // absorb takes a page. At the end of the log comes the terminal event, or the status where the log does not show it.
@@ -248,8 +309,16 @@ func (v *Viewer) wait(ctx context.Context, opened <-chan struct{}, limit time.Du
 	case <-v.hub.ctx.Done():
 	case <-v.timer.C:
 		if !short {
-			v.queue = []Event{v.hub.keepalive}
+			v.queue = []Event{v.keepalive()}
 		}
 	}
 	return nil
+}
+
+// keepalive is the hub's, which has no cursor, unless the viewer has passed what it is not told of.
+func (v *Viewer) keepalive() *Keepalive {
+	if !v.silent {
+		return v.hub.keepalive
+	}
+	return &Keepalive{at(v.passed)}
 }

@@ -85,30 +85,44 @@ func (p *Problem) RetryAfter() int {
 	}
 }
 
+// Error is a problem on its way to who answers the request with it.
+type Error struct{ Problem *Problem }
+
+func (e *Error) Error() string { return string(e.Problem.Code) + ": " + e.Problem.Detail }
+
+// Err returns the problem as an error, an [*Error].
+func (p *Problem) Err() error { return &Error{p} }
+
+// Document is the problem of the request with that id, as it is written; empty: the request has none.
+func (p *Problem) Document(requestID string) []byte {
+	document := p.Problem
+	if requestID != "" {
+		document.Instance = "urn:windrow:request:" + requestID
+	}
+	body, err := contract.Encode(document)
+	if err != nil { // texts and numbers can always be encoded
+		panic(fmt.Sprintf("problem: %v", err))
+	}
+	return body
+}
+
 // Write answers a request with the problem, in the place of whatever the handler would have written.
 func (p *Problem) Write(w http.ResponseWriter) {
 	if teller, ok := tellerOf(w); ok {
 		teller.Tell(w, p)
 		return
 	}
-	document := p.Problem
-	if id := w.Header().Get(RequestIDHeader); id != "" {
-		document.Instance = "urn:windrow:request:" + id
-	}
-	body, err := contract.Encode(document)
-	if err != nil { // texts and numbers can always be encoded
-		panic(fmt.Sprintf("problem: %v", err))
-	}
 	header := w.Header()
+	body := p.Document(header.Get(RequestIDHeader))
 	header.Set("Content-Type", "application/problem+json")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	if seconds := p.RetryAfter(); seconds > 0 {
 		header.Set("Retry-After", strconv.Itoa(seconds))
 	}
-	if document.Status == http.StatusUnsupportedMediaType {
+	if p.Status == http.StatusUnsupportedMediaType {
 		header.Set("Accept-Post", "application/json")
 	}
-	w.WriteHeader(document.Status)
+	w.WriteHeader(p.Status)
 	_, _ = w.Write(body) // fails only where the client has gone
 }
 
@@ -129,6 +143,8 @@ func about(code contract.ProblemCode) (status int, title string) {
 		return http.StatusForbidden, "The token does not allow this"
 	case contract.ProblemCodeNotFound:
 		return http.StatusNotFound, "There is no such execution"
+	case contract.ProblemCodeNoResult:
+		return http.StatusNotFound, "The execution has no result"
 	case contract.ProblemCodeUnknownDeployment:
 		return http.StatusNotFound, "There is no such deployment"
 	case contract.ProblemCodeNoSuchRoute:
@@ -155,6 +171,14 @@ func about(code contract.ProblemCode) (status int, title string) {
 		return http.StatusTooManyRequests, "Too many streams are followed"
 	case contract.ProblemCodeHeadersTooLarge:
 		return http.StatusRequestHeaderFieldsTooLarge, "The headers are too large"
+	default:
+		return aboutServer(code)
+	}
+}
+
+// aboutServer is about for what is not the client's fault.
+func aboutServer(code contract.ProblemCode) (status int, title string) {
+	switch code {
 	case contract.ProblemCodeStoredStateInvalid:
 		return http.StatusInternalServerError, "What is stored can't be read"
 	case contract.ProblemCodeNotConfigured:

@@ -33,12 +33,21 @@ type ServerInterface interface {
 	// SubmitExecution Submit work to a deployment
 	// (POST /v1/deployments/{deployment}/executions)
 	SubmitExecution(w http.ResponseWriter, r *http.Request, deployment Deployment, params SubmitExecutionParams)
+	// SubmitBatch Submit many pieces of work to a deployment
+	// (POST /v1/deployments/{deployment}/executions/batch)
+	SubmitBatch(w http.ResponseWriter, r *http.Request, deployment Deployment)
 	// GetExecution Read an execution
 	// (GET /v1/executions/{id})
-	GetExecution(w http.ResponseWriter, r *http.Request, id ExecutionID)
+	GetExecution(w http.ResponseWriter, r *http.Request, id ExecutionID, params GetExecutionParams)
 	// CancelExecution Ask an execution to stop
 	// (POST /v1/executions/{id}/cancel)
 	CancelExecution(w http.ResponseWriter, r *http.Request, id ExecutionID)
+	// GetInput Download an input
+	// (GET /v1/executions/{id}/input)
+	GetInput(w http.ResponseWriter, r *http.Request, id ExecutionID, params GetInputParams)
+	// GetResult Download a result
+	// (GET /v1/executions/{id}/result)
+	GetResult(w http.ResponseWriter, r *http.Request, id ExecutionID, params GetResultParams)
 	// ResumeExecution Answer an execution that waits
 	// (POST /v1/executions/{id}/resume)
 	ResumeExecution(w http.ResponseWriter, r *http.Request, id ExecutionID, params ResumeExecutionParams)
@@ -105,15 +114,33 @@ func (_ Unimplemented) SubmitExecution(w http.ResponseWriter, r *http.Request, d
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// SubmitBatch Submit many pieces of work to a deployment
+// (POST /v1/deployments/{deployment}/executions/batch)
+func (_ Unimplemented) SubmitBatch(w http.ResponseWriter, r *http.Request, deployment Deployment) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // GetExecution Read an execution
 // (GET /v1/executions/{id})
-func (_ Unimplemented) GetExecution(w http.ResponseWriter, r *http.Request, id ExecutionID) {
+func (_ Unimplemented) GetExecution(w http.ResponseWriter, r *http.Request, id ExecutionID, params GetExecutionParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
 // CancelExecution Ask an execution to stop
 // (POST /v1/executions/{id}/cancel)
 func (_ Unimplemented) CancelExecution(w http.ResponseWriter, r *http.Request, id ExecutionID) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// GetInput Download an input
+// (GET /v1/executions/{id}/input)
+func (_ Unimplemented) GetInput(w http.ResponseWriter, r *http.Request, id ExecutionID, params GetInputParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// GetResult Download a result
+// (GET /v1/executions/{id}/result)
+func (_ Unimplemented) GetResult(w http.ResponseWriter, r *http.Request, id ExecutionID, params GetResultParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -294,6 +321,32 @@ func (siw *ServerInterfaceWrapper) SubmitExecution(w http.ResponseWriter, r *htt
 	handler.ServeHTTP(w, r)
 }
 
+// SubmitBatch operation middleware
+func (siw *ServerInterfaceWrapper) SubmitBatch(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment" -------------
+	var deployment Deployment
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment", chi.URLParam(r, "deployment"), &deployment, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.SubmitBatch(w, r, deployment)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // GetExecution operation middleware
 func (siw *ServerInterfaceWrapper) GetExecution(w http.ResponseWriter, r *http.Request) {
 
@@ -309,8 +362,45 @@ func (siw *ServerInterfaceWrapper) GetExecution(w http.ResponseWriter, r *http.R
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetExecutionParams
+
+	// ------------- Optional query parameter "wait" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "wait", r.URL.Query(), &params.Wait, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "wait"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "wait", Err: err})
+		}
+		return
+	}
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-None-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-None-Match")]; found {
+		var IfNoneMatch IfNoneMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-None-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-None-Match", valueList[0], &IfNoneMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-None-Match", Err: err})
+			return
+		}
+
+		params.IfNoneMatch = &IfNoneMatch
+
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.GetExecution(w, r, id)
+		siw.Handler.GetExecution(w, r, id, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -337,6 +427,106 @@ func (siw *ServerInterfaceWrapper) CancelExecution(w http.ResponseWriter, r *htt
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.CancelExecution(w, r, id)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetInput operation middleware
+func (siw *ServerInterfaceWrapper) GetInput(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id ExecutionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetInputParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-None-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-None-Match")]; found {
+		var IfNoneMatch IfNoneMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-None-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-None-Match", valueList[0], &IfNoneMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-None-Match", Err: err})
+			return
+		}
+
+		params.IfNoneMatch = &IfNoneMatch
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetInput(w, r, id, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetResult operation middleware
+func (siw *ServerInterfaceWrapper) GetResult(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id ExecutionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetResultParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-None-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-None-Match")]; found {
+		var IfNoneMatch IfNoneMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-None-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-None-Match", valueList[0], &IfNoneMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-None-Match", Err: err})
+			return
+		}
+
+		params.IfNoneMatch = &IfNoneMatch
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetResult(w, r, id, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -423,6 +613,19 @@ func (siw *ServerInterfaceWrapper) StreamExecution(w http.ResponseWriter, r *htt
 			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
 		} else {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "events" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, false, "events", r.URL.Query(), &params.Events, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "events"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "events", Err: err})
 		}
 		return
 	}
@@ -883,10 +1086,19 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		r.Post(options.BaseURL+"/v1/deployments/{deployment}/executions", wrapper.SubmitExecution)
 	})
 	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/deployments/{deployment}/executions/batch", wrapper.SubmitBatch)
+	})
+	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/executions/{id}", wrapper.GetExecution)
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/v1/executions/{id}/cancel", wrapper.CancelExecution)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/v1/executions/{id}/input", wrapper.GetInput)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/v1/executions/{id}/result", wrapper.GetResult)
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/v1/executions/{id}/resume", wrapper.ResumeExecution)

@@ -45,6 +45,7 @@ func (it *item) record(now execution.Instant) store.Record {
 		Result:  it.payload(execution.PayloadResult),
 		Error:   it.payload(execution.PayloadError),
 		Wait:    it.payload(execution.PayloadWait),
+		Reason:  it.payload(execution.PayloadReason),
 		Now:     now,
 	}
 	for _, e := range it.progress {

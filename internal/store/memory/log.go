@@ -96,6 +96,15 @@ func (l *eventLog) from(id execution.LogID, limit int, now execution.Instant) []
 	return out
 }
 
+// newest returns the newest entry, if there is one.
+func (l *eventLog) newest(now execution.Instant) []execution.Entry {
+	l.expire(now)
+	if len(l.entries) == 0 {
+		return nil
+	}
+	return l.from(l.entries[len(l.entries)-1].ID, 1, now)
+}
+
 // expire drops the log when its retention is over.
 func (l *eventLog) expire(now execution.Instant) {
 	if l.until != 0 && l.until <= now.Millis() {

@@ -25,8 +25,14 @@ func (s *Store) Read(ctx context.Context, r store.ReadRequest) (store.Record, er
 		s.watch(it, now)
 	}
 	out := it.record(now)
-	if r.Log {
+	switch {
+	case r.LogNewest:
+		out.Log = it.log.newest(now)
+	case r.Log:
 		out.Log = it.log.from(r.LogFrom, r.LogLimit, now)
+	}
+	if r.Input {
+		out.Input = it.payload(execution.PayloadInput)
 	}
 	return out, nil
 }

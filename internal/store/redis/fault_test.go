@@ -91,6 +91,24 @@ func TestWreckedCounters(t *testing.T) {
 	}
 }
 
+// An input that is not there, or of the wrong type, is told from an empty one where it is asked for, and hides nothing else.
+func TestWreckedInput(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	ask := func(id string) error {
+		_, err := k.store.Read(t.Context(), store.ReadRequest{ID: id, Scope: store.Scope{All: true}, Input: true})
+		return err
+	}
+	gone, wrecked := k.submit(), k.submit()
+	k.ok(ask(gone))
+	k.ok(redistest.Client(t).Del(t.Context(), k.key("i:"+gone)).Err())
+	k.wreck("i:" + wrecked)
+	for _, id := range []string{gone, wrecked} {
+		k.refused(ask(id), execution.CodeCorrupt)
+		k.read(id)
+	}
+}
+
 // Counters never go below zero, and one that can't be read stays as it is.
 func TestCountersStayPositive(t *testing.T) {
 	t.Parallel()

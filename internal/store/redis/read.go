@@ -20,22 +20,29 @@ func (s *Store) Read(ctx context.Context, r store.ReadRequest) (store.Record, er
 		return store.Record{}, err
 	}
 	limit := 0
-	if r.Log {
+	switch {
+	case r.LogNewest:
+		limit = -1
+	case r.Log:
 		limit = r.LogLimit
 	}
 	var head packer
-	head.array(6).text(r.ID).flag(r.Scope.All).text(r.Scope.Owner).flag(r.Watch).number(int64(limit)).text(r.LogFrom.String())
+	head.array(7).text(r.ID).flag(r.Scope.All).text(r.Scope.Owner).flag(r.Watch).flag(r.Input).number(int64(limit)).text(r.LogFrom.String())
 	v, err := s.run(ctx, s.scripts.read, partition, head.bytes())
 	if err != nil {
 		return store.Record{}, err
 	}
 	rec, err := decodeRecord(v)
-	if items, _ := v.([]any); err == nil && len(items) > 3 {
-		log := &reader{items: items, at: 3}
-		rec.Log = log.log()
-		err = log.fault()
+	if err != nil {
+		return rec, err
 	}
-	return rec, err
+	items, _ := v.([]any)
+	more := &reader{items: items, at: 3}
+	rec.Log = more.log()
+	if r.Input {
+		rec.Input = more.payload()
+	}
+	return rec, more.fault()
 }
 
 // Controls implements [store.Store].

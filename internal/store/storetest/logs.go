@@ -214,6 +214,9 @@ func logPage(k *kit) {
 	page(log[3].ID, 9, log[3:])
 	page(execution.LogID{Ms: log[1].ID.Ms, Seq: log[1].ID.Seq + 1}, 1, log[2:3])
 	page(execution.LogID{Ms: log[4].ID.Ms, Seq: log[4].ID.Seq + 1}, 9, nil)
+	newest, err := k.Store.Read(k.ctx, store.ReadRequest{ID: c.ID, Scope: everyone, LogNewest: true})
+	k.ok(err)
+	k.same("newest", log[4:], newest.Log)
 	k.same("no log asked for", []execution.Entry(nil), k.read(c.ID).Log)
 }
 

@@ -59,6 +59,10 @@ func submitBytes(k *kit) {
 	s.Input = []byte(input)
 	k.admit(s)
 	clear(s.Input) // the store keeps a copy
+	r, err := k.Store.Read(k.ctx, store.ReadRequest{ID: s.ID, Scope: everyone, Input: true})
+	k.ok(err)
+	k.same("input read", input, string(r.Input))
+	k.same("input not asked for", []byte(nil), k.read(s.ID).Input)
 	c := k.claim()
 	k.same("input", input, string(c.Input))
 }
@@ -68,7 +72,7 @@ func submitOwner(k *kit) {
 	s.Owner = "ann"
 	c := k.admit(s)
 	for _, scope := range []store.Scope{{Owner: "bob"}, {}} {
-		_, err := k.Store.Read(k.ctx, store.ReadRequest{ID: s.ID, Scope: scope})
+		_, err := k.Store.Read(k.ctx, store.ReadRequest{ID: s.ID, Scope: scope, Input: true, LogNewest: true})
 		k.refused(err, execution.CodeNotFound)
 		_, err = k.Store.Cancel(k.ctx, s.ID, scope, "")
 		k.refused(err, execution.CodeNotFound)

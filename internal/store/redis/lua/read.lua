@@ -1,11 +1,22 @@
 -- read returns one execution as a client may see it, and marks its log as watched where asked to.
 --
 -- KEYS  [1] anchor of the partition
--- ARGV  [1] packed {id, every owner: 0 or 1, owner, watch: 0 or 1, log entries at most, first log id}
--- Reply {'ok', now, view, {log id, {kind, data}, ...}} | {'missing' | 'malformed' | 'foreign' | 'payload', now}
+-- ARGV  [1] packed {id, every owner: 0 or 1, owner, watch: 0 or 1, input: 0 or 1, log entries at most, first log id}; -1 entries
+--           are the newest one alone
+-- Reply {'ok', now, view, {log id, {kind, data}, ...}, input} | {'missing' | 'malformed' | 'foreign' | 'payload', now}
 --
 -- A log of the wrong type reads as empty: the log is a view, control and payloads are the authority.
-local id, every, owner, watched, limit, from = unpack(cmsgpack.unpack(ARGV[1]))
+local id, every, owner, watched, input, limit, from = unpack(cmsgpack.unpack(ARGV[1]))
+
+local function log()
+  local entries
+  if limit < 0 then
+    entries = redis.pcall('XREVRANGE', key('l', id), '+', '-', 'COUNT', '1')
+  else
+    entries = redis.pcall('XRANGE', key('l', id), from, '+', 'COUNT', text(limit))
+  end
+  return failed(entries) and {} or entries
+end
 
 local function read()
   local c, why = load(id)
@@ -13,9 +24,11 @@ local function read()
   if every ~= 1 and c.o ~= owner then return {'missing', us} end
   if watched == 1 then watch(c) end
   local reply = shown('ok', c)
-  if #reply == 3 and limit > 0 and c.g ~= '' then
-    local log = redis.pcall('XRANGE', key('l', id), from, '+', 'COUNT', text(limit))
-    reply[4] = failed(log) and {} or log
+  if #reply < 3 then return reply end
+  reply[4] = (limit == 0 or c.g == '') and {} or log()
+  if input == 1 then
+    reply[5] = redis.pcall('GET', key('i', id))
+    if failed(reply[5]) or not reply[5] then return {'payload', us} end
   end
   return reply
 end

@@ -1,6 +1,7 @@
 -- What a client may see of an execution.
 
--- {control, progress, result, error, wait}; nil where one of them is of another type. MGET takes such a key for none.
+-- {control, progress, result, error, wait}, and why cancellation was asked for where it was; nil where one of the first five is of
+-- another type. MGET takes such a key for none.
 local function view(c)
   local progress, got = {}, {false, false, false}
   if c.p > 0 then
@@ -8,12 +9,14 @@ local function view(c)
     if failed(progress) then return nil end
   end
   if c.a > 0 or c.s ~= 'q' then
-    got = redis.call('MGET', key('r', c.id), key('e', c.id), key('w', c.id))
+    local wanted = {key('r', c.id), key('e', c.id), key('w', c.id)}
+    if c.x > 0 then wanted[4] = key('x', c.id) end
+    got = redis.call('MGET', unpack(wanted))
   end
   local needed = ({c = 'r', f = 'e', w = 'w'})[c.s]
   local there = ({c = got[1], f = got[2], w = got[3]})[c.s]
   if needed and not there and redis.call('EXISTS', key(needed, c.id)) == 1 then return nil end
-  return {record(c), progress, got[1], got[2], got[3]}
+  return {record(c), progress, got[1], got[2], got[3], got[4]}
 end
 
 -- The reply for an execution as it stands, for who asks to see it: an outcome, the time, and the view of it.
