@@ -63,6 +63,9 @@ type SubmitOptions struct {
 	// Key makes the submission idempotent: repeated with the same key and input, it returns the same execution. Empty: a
 	// repeat would submit again, so the client does not repeat by itself.
 	Key string
+	// Labels are what the execution is to be found by: up to 8, with keys of a-z 0-9 . _ / - and values of up to 63
+	// characters.
+	Labels map[string]string
 }
 
 // Submit hands in work and returns as soon as it is accepted. Input is anything that can be written as JSON;
@@ -75,7 +78,7 @@ func (c *Client) Submit(ctx context.Context, deployment string, input any, opts 
 	if err != nil {
 		return Execution{}, fmt.Errorf("client: write input: %w", err)
 	}
-	body := contract.SubmitRequest{Input: data}
+	body := contract.SubmitRequest{Input: data, Labels: opts.Labels}
 	path := []string{"v1", "deployments", deployment, "executions"}
 	return c.execution(ctx, call{method: http.MethodPost, path: path, body: body, key: opts.Key, safe: opts.Key != ""})
 }

@@ -239,6 +239,13 @@ type Execution struct {
 	// ExecutionID An execution's id. Opaque, and not to be guessed.
 	ExecutionID ExecutionID `json:"execution_id"`
 
+	// Labels What the execution is to be found by: up to 8 names of 1 to 63 of the characters `a-z 0-9 . _ / -`, with values of up
+	// to 63 characters.
+	//
+	//
+	// Examples: {"order":"4711","team":"search"}
+	Labels Labels `json:"labels"`
+
 	// Links Paths of this execution.
 	Links Links `json:"links"`
 
@@ -300,6 +307,12 @@ type Health struct {
 
 // JSON Any JSON value. It comes back byte for byte, but for insignificant white space.
 type JSON = json.RawMessage
+
+// Labels What the execution is to be found by: up to 8 names of 1 to 63 of the characters `a-z 0-9 . _ / -`, with values of up
+// to 63 characters.
+//
+// Examples: {"order":"4711","team":"search"}
+type Labels map[string]string
 
 // Links Paths of this execution.
 type Links struct {
@@ -500,6 +513,13 @@ type StreamTokenRequest struct {
 type SubmitRequest struct {
 	// Input Any JSON value. It comes back byte for byte, but for insignificant white space.
 	Input JSON `json:"input"`
+
+	// Labels What the execution is to be found by: up to 8 names of 1 to 63 of the characters `a-z 0-9 . _ / -`, with values of up
+	// to 63 characters.
+	//
+	//
+	// Examples: {"order":"4711","team":"search"}
+	Labels Labels `json:"labels,omitempty"`
 
 	// Owner Whose execution it is; without it, the token's. A token that is limited to an owner may name that one only. Keys
 	// of different owners have nothing to do with each other. No control characters.

@@ -31,6 +31,7 @@ func projectionOf(r store.Record) ([]byte, error) {
 	dst = appendRaw(append(dst, ','), "waiting", wait)
 	dst = appendTime(append(dst, ','), "cancellation_requested_at", c.CanceledAt)
 	dst = appendTime(append(dst, ','), "available_at", c.AvailableAt)
+	dst = appendLabels(append(dst, ','), c.Labels)
 	dst = appendTime(append(dst, ','), "created_at", c.CreatedAt)
 	dst = appendTime(append(dst, ','), "updated_at", c.UpdatedAt)
 	return append(appendLinks(append(dst, ','), c.ID), '}'), nil
@@ -39,7 +40,7 @@ func projectionOf(r store.Record) ([]byte, error) {
 // sizeOf is about how long the projection becomes, without its wait: one piece of memory for it is enough.
 func sizeOf(r store.Record) int {
 	const frame = 900 // names, times and links, and the longest of all other values
-	size := frame + len(r.Result) + len(r.Error)
+	size := frame + 2*len(r.Control.Labels) + len(r.Result) + len(r.Error)
 	for _, event := range r.Progress {
 		size += len(event) + 1
 	}
@@ -84,6 +85,19 @@ func appendLinks(dst []byte, id string) []byte {
 func appendLink(dst []byte, name, id, of string) []byte {
 	dst = append(append(appendName(dst, name), '"'), executionsPath...)
 	return append(append(append(dst, id...), of...), '"')
+}
+
+func appendLabels(dst []byte, labels execution.Labels) []byte {
+	dst = append(appendName(dst, "labels"), '{')
+	comma := false
+	for key, value := range labels.All() {
+		if comma {
+			dst = append(dst, ',')
+		}
+		comma = true
+		dst = appendQuoted(dst, key, value)
+	}
+	return append(dst, '}')
 }
 
 func appendName(dst []byte, name string) []byte {

@@ -51,6 +51,7 @@ func (m *model) submit(rt *rapid.T) {
 		Deployment: pick(rt, "deployment", "a", "b"),
 		Revision:   pick(rt, "revision", "r1", "r1", "r2"),
 		Owner:      pick(rt, "owner", "", "ann"),
+		Labels:     pick[execution.Labels](rt, "labels", "", "", "a=1", "a=1\nb=2"),
 		Budgets: pick(rt, "budgets", execution.DefaultBudgets(), execution.Budgets{LostLeases: 1, Retries: 1, Claims: 2},
 			execution.Budgets{LostLeases: 2, Retries: 1, Claims: 3}),
 		Delay: pick(rt, "delay", 0, 0, 1500*time.Microsecond, time.Minute),

@@ -95,7 +95,7 @@ local function salvaged(id, raw)
     local v = integer(raw[f] or '')
     n[f] = v and (v > 0 or f == 'bn') and v or tonumber(ARGV[2 + i])
   end
-  n.z, n.d, n.r, n.o, n['#'] = SCHEMA, raw.d, raw.r, raw.o or '', raw['#'] or ''
+  n.z, n.d, n.r, n.o, n.lb, n['#'] = SCHEMA, raw.d, raw.r, raw.o or '', raw.lb or '', raw['#'] or ''
   n.s = ENDED[raw.s or ''] and raw.s or 'f'
   if n.b == 0 or n.b > ms then n.b = ms end
   if n.u < n.b or n.u > ms then n.u = ms end
