@@ -103,7 +103,8 @@ func asks() map[string]func(r *rig, headers ...string) reply {
 		"submitExecution": func(r *rig, headers ...string) reply {
 			return r.call("POST", submitPath("echo"), `{"input":1}`, headers...)
 		},
-		"getExecution": get(possible),
+		"listExecutions": get("/v1/executions"),
+		"getExecution":   get(possible),
 		"resumeExecution": func(r *rig, headers ...string) reply {
 			return r.call("POST", possible+"/resume", `{"input":1}`, headers...)
 		},
@@ -124,6 +125,10 @@ const possible = "/v1/executions/00000000000000000000000"
 func successes() []provoked {
 	return []provoked{
 		{"submitExecution", 202, "", nil, func(r *rig) reply { return r.call("POST", submitPath("echo"), `{"input":1}`) }},
+		{"listExecutions", 200, "", nil, func(r *rig) reply {
+			r.submit("echo", "1")
+			return r.call("GET", "/v1/executions?limit=1", "")
+		}},
 		{"getExecution", 200, "", nil, func(r *rig) reply { return r.call("GET", r.submit("echo", "1"), "") }},
 		{"resumeExecution", 202, "", nil, func(r *rig) reply {
 			return r.call("POST", r.waiting(`true`)+"/resume", `{"input":1}`)
@@ -199,6 +204,11 @@ func refusals() (all []provoked) {
 		provoked{"resumeExecution", 400, "invalid_idempotency_key", nil, func(r *rig) reply { return asks()["resumeExecution"](r, key) }},
 		provoked{"submitExecution", 404, "unknown_deployment", nil, func(r *rig) reply {
 			return r.call("POST", submitPath("nobody"), `{"input":1}`)
+		}},
+		provoked{"listExecutions", 400, "invalid_request", nil, func(r *rig) reply { return r.call("GET", "/v1/executions?prio=1", "") }},
+		provoked{"listExecutions", 400, "invalid_cursor", nil, func(r *rig) reply { return r.call("GET", "/v1/executions?cursor=x", "") }},
+		provoked{"listExecutions", 404, "unknown_deployment", withKeys, func(r *rig) reply {
+			return r.call("GET", "/v1/executions?deployment=ask", "", as(echoes))
 		}},
 		provoked{"streamExecution", 400, "invalid_cursor", nil, func(r *rig) reply { return asks()["streamExecution"](r, "Last-Event-ID: x") }},
 		provoked{"getStatus", 404, "no_such_route", onClientsSide, func(r *rig) reply { return asks()["getStatus"](r) }},
@@ -292,7 +302,7 @@ func conflicts() []provoked {
 func failures() (all []provoked) {
 	for operation, code := range map[string]string{
 		"submitExecution": "unconfirmed", "resumeExecution": "unconfirmed", "cancelExecution": "unconfirmed",
-		"getExecution": "store_unavailable", "streamExecution": "store_unavailable", "getReadiness": "store_unavailable",
+		"listExecutions": "store_unavailable", "getExecution": "store_unavailable", "streamExecution": "store_unavailable", "getReadiness": "store_unavailable",
 		"createStreamToken": "store_unavailable",
 	} {
 		all = append(all, provoked{operation, 503, code, withStreamTokens, func(r *rig) reply {
@@ -301,7 +311,7 @@ func failures() (all []provoked) {
 			return asks()[operation](r)
 		}})
 	}
-	for _, operation := range []string{"submitExecution", "resumeExecution", "cancelExecution", "getExecution", "streamExecution",
+	for _, operation := range []string{"submitExecution", "resumeExecution", "cancelExecution", "listExecutions", "getExecution", "streamExecution",
 		"getReadiness", "getStatus", "createStreamToken"} {
 		b := &breaking{}
 		change := func(s *setup) { b.wrap(s); withStreamTokens(s) }
@@ -358,6 +368,13 @@ func (b *breaking) Read(ctx context.Context, q store.ReadRequest) (store.Record,
 		return store.Record{}, err
 	}
 	return b.Store.Read(ctx, q)
+}
+
+func (b *breaking) List(ctx context.Context, q store.ListRequest) (store.Listed, error) {
+	if err := b.fail(); err != nil {
+		return store.Listed{}, err
+	}
+	return b.Store.List(ctx, q)
 }
 
 func (b *breaking) Resume(ctx context.Context, q store.ResumeRequest) (store.Resumed, error) {

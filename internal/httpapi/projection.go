@@ -19,22 +19,32 @@ func projectionOf(r store.Record) ([]byte, error) {
 		return nil, err
 	}
 	dst := make([]byte, 0, sizeOf(r)+len(wait))
-	dst = appendText(append(dst, '{'), "execution_id", c.ID)
-	dst = appendText(append(dst, ','), "deployment", c.Deployment)
-	dst = appendText(append(dst, ','), "revision", c.Revision)
-	dst = appendText(append(dst, ','), "status", string(c.Status))
-	dst = appendNumber(append(dst, ','), "attempt", c.Attempt)
-	dst = appendNumber(append(dst, ','), "sequence", c.Version)
+	dst = appendIdentity(append(dst, '{'), c)
 	dst = appendList(append(dst, ','), "progress", r.Progress)
 	dst = appendRaw(append(dst, ','), "result", meant(r.Result, c.Status == execution.Completed))
 	dst = appendRaw(append(dst, ','), "error", meant(r.Error, c.Status == execution.Failed || c.Status == execution.Queued))
 	dst = appendRaw(append(dst, ','), "waiting", wait)
-	dst = appendTime(append(dst, ','), "cancellation_requested_at", c.CanceledAt)
+	dst = appendTimes(append(dst, ','), c)
+	return append(appendLinks(append(dst, ','), c.ID), '}'), nil
+}
+
+// appendIdentity appends what an execution is and where it stands.
+func appendIdentity(dst []byte, c execution.Control) []byte {
+	dst = appendText(dst, "execution_id", c.ID)
+	dst = appendText(append(dst, ','), "deployment", c.Deployment)
+	dst = appendText(append(dst, ','), "revision", c.Revision)
+	dst = appendText(append(dst, ','), "status", string(c.Status))
+	dst = appendNumber(append(dst, ','), "attempt", c.Attempt)
+	return appendNumber(append(dst, ','), "sequence", c.Version)
+}
+
+// appendTimes appends when what happened to it, and its labels.
+func appendTimes(dst []byte, c execution.Control) []byte {
+	dst = appendTime(dst, "cancellation_requested_at", c.CanceledAt)
 	dst = appendTime(append(dst, ','), "available_at", c.AvailableAt)
 	dst = appendLabels(append(dst, ','), c.Labels)
 	dst = appendTime(append(dst, ','), "created_at", c.CreatedAt)
-	dst = appendTime(append(dst, ','), "updated_at", c.UpdatedAt)
-	return append(appendLinks(append(dst, ','), c.ID), '}'), nil
+	return appendTime(append(dst, ','), "updated_at", c.UpdatedAt)
 }
 
 // sizeOf is about how long the projection becomes, without its wait: one piece of memory for it is enough.

@@ -135,6 +135,13 @@ func (r *Runtime) Get(ctx context.Context, req store.ReadRequest) (store.Record,
 	return record, err
 }
 
+// List returns a page of executions. Errors are those of store.Store.List.
+func (r *Runtime) List(ctx context.Context, req store.ListRequest) (store.Listed, error) {
+	ctx, cancel := r.exchange(ctx)
+	defer cancel()
+	return r.Store.List(ctx, req)
+}
+
 // SawWait remembers the wait of a record that was read elsewhere, so that its answer costs one exchange.
 func (r *Runtime) SawWait(record store.Record) { r.waits.saw(record) }
 

@@ -73,6 +73,10 @@ func (g *gate) Read(ctx context.Context, r store.ReadRequest) (store.Record, err
 	return pass(g, func() (store.Record, error) { return g.to.Read(ctx, r) })
 }
 
+func (g *gate) List(ctx context.Context, r store.ListRequest) (store.Listed, error) {
+	return pass(g, func() (store.Listed, error) { return g.to.List(ctx, r) })
+}
+
 func (g *gate) Controls(ctx context.Context, ids []string) ([]execution.Control, error) {
 	return pass(g, func() ([]execution.Control, error) { return g.to.Controls(ctx, ids) })
 }

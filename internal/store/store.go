@@ -75,6 +75,11 @@ type Store interface {
 	// Read returns an execution. CodeNotFound; CodeCorrupt where what is stored can't be read.
 	Read(ctx context.Context, r ReadRequest) (Record, error)
 
+	// List returns a page of executions, the newest first. Pages that follow one another show whatever is there from the first
+	// to the last of them, and passes the filters, once. Over partitions the order is that of the times of creation, as good as the clocks of their servers
+	// agree.
+	List(ctx context.Context, r ListRequest) (Listed, error)
+
 	// Controls reads many controls, in order, one exchange a partition, and keeps their logs marked as watched. The
 	// control of an execution that is not there, or can't be read, has its id and status "".
 	Controls(ctx context.Context, ids []string) ([]execution.Control, error)

@@ -26,6 +26,7 @@ const (
 	Cancel     Method = "Cancel"
 	Maintain   Method = "Maintain"
 	Read       Method = "Read"
+	List       Method = "List"
 	Controls   Method = "Controls"
 	Tail       Method = "Tail"
 	TailRead   Method = "Tail.Read"
@@ -75,7 +76,7 @@ func (s *Store) Inject(m Method, f Fault) {
 
 // Cut makes every method fail before it is applied, as when the store is out of reach, until Heal.
 func (s *Store) Cut() {
-	for _, m := range []Method{Submit, FindKey, Poll, Transition, Beat, Resume, Cancel, Maintain, Read, Controls, Tail, TailRead,
+	for _, m := range []Method{Submit, FindKey, Poll, Transition, Beat, Resume, Cancel, Maintain, Read, List, Controls, Tail, TailRead,
 		Listen, Counts, Check} {
 		s.Inject(m, Fault{Before: true})
 	}

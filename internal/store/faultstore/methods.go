@@ -55,6 +55,11 @@ func (s *Store) Read(ctx context.Context, r store.ReadRequest) (store.Record, er
 	return call(ctx, s.next(Read, ""), func() (store.Record, error) { return s.Store.Read(ctx, r) })
 }
 
+// List implements [store.Store].
+func (s *Store) List(ctx context.Context, r store.ListRequest) (store.Listed, error) {
+	return call(ctx, s.next(List, ""), func() (store.Listed, error) { return s.Store.List(ctx, r) })
+}
+
 // Controls implements [store.Store].
 func (s *Store) Controls(ctx context.Context, ids []string) ([]execution.Control, error) {
 	return call(ctx, s.next(Controls, ""), func() ([]execution.Control, error) { return s.Store.Controls(ctx, ids) })

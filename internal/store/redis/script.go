@@ -29,7 +29,7 @@ type script struct {
 
 // scripts are all that the store runs. Each file under lua/ says what it does.
 type scripts struct {
-	attach, submit, find, poll, apply, beat, cancel, resume, read, controls, overdue, remove, counts, check script
+	attach, submit, find, poll, apply, beat, cancel, resume, read, list, controls, overdue, remove, counts, check script
 
 	// Those of doctor.
 	inspect, repair, inspectCapacity, repairCapacity, repairRoot script
@@ -56,6 +56,7 @@ func loadScripts(l store.Limits, acked bool, clock string) scripts {
 		cancel:   newScript("cancel", with("control", "log", "index", "commit", "view")...),
 		resume:   newScript("resume", with("control", "log", "index", "commit", "view")...),
 		read:     newScript("read", with("control", "view")...),
+		list:     newScript("list", with("control", "index")...),
 		controls: newScript("controls", with("control", "view")...),
 		overdue:  newScript("overdue", with("control", "index")...),
 		remove:   newScript("remove", with("control", "index")...),

@@ -241,6 +241,26 @@ func (m *model) controls(rt *rapid.T) {
 	both(m, "controls", func(st store.Store) ([]execution.Control, error) { return st.Controls(m.ctx, ids) })
 }
 
+// list compares what all pages show together: where one ends is a store's own affair.
+func (m *model) list(rt *rapid.T) {
+	ask := store.ListRequest{Scope: pick(rt, "scope", everyone, store.Scope{Owner: "ann"}, store.Scope{}),
+		Deployments: pick(rt, "deployments", nil, []string{"a"}, []string{"a", "b"}), Revision: pick(rt, "revision", "", "", "r2"),
+		Statuses: pick(rt, "statuses", nil, []execution.Status{execution.Waiting}, []execution.Status{execution.Failed},
+			[]execution.Status{execution.Canceled}, []execution.Status{execution.Queued, execution.Running}),
+		Labels: pick(rt, "labels", nil, nil, []string{"a=1"}, []string{"a=1", "b=2"}), Limit: pick(rt, "limit", 1, 5)}
+	both(m, "list", func(st store.Store) ([]execution.Control, error) {
+		r, all := ask, []execution.Control(nil)
+		for {
+			page, err := st.List(m.ctx, r)
+			all = append(all, page.Executions...)
+			if err != nil || page.Next == (store.Place{}) {
+				return all, err
+			}
+			r.After = page.Next
+		}
+	})
+}
+
 // advance lets time pass, and sometimes lets the clock step back.
 func (m *model) advance(rt *rapid.T) {
 	d := pick(rt, "time", time.Microsecond, 1500*time.Microsecond, 5*time.Second, 5*time.Second, 20*time.Second,

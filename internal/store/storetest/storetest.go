@@ -64,6 +64,7 @@ func themes() []theme {
 		{"Doorbell", doorbellTests()},
 		{"Retention", retentionTests()},
 		{"Counts", countTests()},
+		{"List", listTests()},
 		{"Repeats", repeatTests()},
 		{"Concurrency", concurrencyTests()},
 		{"Borders", borderTests()},

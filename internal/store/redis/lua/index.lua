@@ -114,8 +114,50 @@ local function expire(n)
   if n.g ~= '' then redis.call('PEXPIRE', key('l', n.id), text(STREAM_TTL)) end
 end
 
+-- Statuses that have an index: the others are most of what is stored, or soon another one.
+local LISTED = {w = true, f = true, x = true}
+
+-- The name of an index by something that may be long, or that must not show. Members are held against their control, so two
+-- that share a name only make each other's pages slower.
+local function by(kind, value)
+  return kind .. ':' .. string.sub(redis.sha1hex(value), 1, 16)
+end
+
+-- Indexes by the time of creation, for those who look for executions: all of them, and those of a deployment, an owner, a
+-- label, and a status that is listed.
+local function listings(c)
+  local out = {'all', 'of:' .. c.d}
+  if c.o ~= '' then out[3] = by('owner', c.o) end
+  for label in string.gmatch(c.lb, '[^\n]+') do out[#out + 1] = by('label', label) end
+  if LISTED[c.s] then out[#out + 1] = 'status:' .. c.s end
+  return out
+end
+
+local function enlist(c)
+  for _, index in ipairs(listings(c)) do enter(index, c.b, c.id) end
+end
+
+local function delist(c)
+  for _, index in ipairs(listings(c)) do leave(index, c.id) end
+end
+
+-- Takes what can be read of a control, as text by field, out of the indexes that people look into.
+local function delist_raw(id, raw)
+  leave('all', id)
+  for status in pairs(LISTED) do leave('status:' .. status, id) end
+  if raw.d then leave('of:' .. raw.d, id) end
+  if raw.o then leave(by('owner', raw.o), id) end
+  for label in string.gmatch(raw.lb or '', '[^\n]+') do leave(by('label', label), id) end
+end
+
 -- Moves an execution from the indexes of its old status to those of its new one.
 local function reindex(c, n, before)
+  if not c.s then
+    enlist(n)
+  elseif c.s ~= n.s then
+    if LISTED[c.s] then leave('status:' .. c.s, c.id) end
+    if LISTED[n.s] then enter('status:' .. n.s, n.b, n.id) end
+  end
   if c.s == 'q' then
     leave('ready:' .. queue(c), c.id)
     if c.l > 0 then leave('solitary:' .. queue(c), c.id) end
@@ -140,18 +182,30 @@ local function reindex(c, n, before)
   end
 end
 
+-- What can be read of a control, as text by field, its long values included.
+local function parts(id)
+  local out = {}
+  for _, kind in ipairs({'c', 'm'}) do
+    local raw = redis.pcall('HGETALL', key(kind, id))
+    if failed(raw) then raw = {} end
+    for i = 1, #raw, 2 do out[raw[i]] = raw[i + 1] end
+    if not out['~'] then break end
+  end
+  return out
+end
+
 -- Takes a control that can't be read out of every index and lists it for repair. Its place is freed once.
 local function reject(id, where)
   leave(where, id)
   for _, index in ipairs({'leases', 'running', 'waits', 'retention'}) do leave(index, id) end
   local listed = enter('malformed', ms, id)
-  local raw = redis.pcall('HMGET', key('c', id), 'd', 'r', 's')
-  if failed(raw) then raw = {} end
+  local raw = parts(id)
   local known, revision = string.match(where, '^%a+:([^@]*)@(.*)$')
-  local c = {id = id, d = known or raw[1], r = revision or raw[2]}
+  local c = {id = id, d = known or raw.d, r = revision or raw.r}
+  delist_raw(id, {d = c.d, o = raw.o, lb = raw.lb})
   if not c.d or not c.r then return end
   for _, index in ipairs({'ready:', 'delayed:', 'solitary:'}) do leave(index .. queue(c), id) end
-  if listed == 1 and not ENDED[raw[3] or ''] then free(c, counters(c)) end
+  if listed == 1 and not ENDED[raw.s or ''] then free(c, counters(c)) end
 end
 
 -- Forgets revisions that nobody has served for as long as an ended execution is kept, and of which nothing is left.

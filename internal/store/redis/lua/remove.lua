@@ -14,15 +14,21 @@ local function over(id)
   return score and not failed(score) and tonumber(score) <= ms
 end
 
-local function erase(id, digest)
+local function erase(id, c)
   local keys = {}
   for i, kind in ipairs(KINDS) do keys[i] = key(kind, id) end
+  local digest = c and c['#'] or ''
   if digest ~= '' then
     local value = redis.pcall('GET', key('b', digest))
     if value and not failed(value) and string.sub(value, 33) == id then keys[#keys + 1] = key('b', digest) end
   end
   redis.call('UNLINK', unpack(keys))
   leave('retention', id)
+  if c then
+    delist(c)
+  else
+    delist_raw(id, {})
+  end
 end
 
 for _, id in ipairs(ARGV) do
@@ -36,7 +42,7 @@ for _, id in ipairs(ARGV) do
     elseif c and not ENDED[c.s] then
       leave('retention', id)
     else
-      erase(id, c and c['#'] or '')
+      erase(id, c)
       removed = removed + 1
     end
   end

@@ -22,8 +22,9 @@ local function binding_of(id, digest)
   if value and not failed(value) and string.sub(value, 33) == id then return key('b', digest) end
 end
 
--- Takes an id out of every index that it may stand in.
-local function vanish(id, queues)
+-- Takes an id out of every index that it may stand in. raw is what can be read of its control.
+local function vanish(id, queues, raw)
+  delist_raw(id, raw or {})
   for _, index in ipairs({'leases', 'running', 'waits', 'retention', 'malformed'}) do leave(index, id) end
   for q in pairs(queues) do
     for _, index in ipairs({'ready:', 'solitary:', 'delayed:'}) do leave(index .. q, id) end
@@ -135,19 +136,19 @@ end
 -- Ends an execution whose control can't be read, or removes it where nothing of it can be saved. Its place was freed when it
 -- was listed as malformed; where it was not, that is done here.
 local function bury(id, queues)
-  local raw, parts = remains(id)
+  local raw, left = remains(id)
   local listed = stands('malformed', id)
-  if parts and parts.d and parts.r then queues[parts.d .. '@' .. parts.r] = true end
-  local unfinished = not listed and parts and not ENDED[parts.s or '']
+  if left and left.d and left.r then queues[left.d .. '@' .. left.r] = true end
+  local unfinished = not listed and left and not ENDED[left.s or '']
   if not raw then
-    local c = unfinished and parts.d and parts.r and parts or nil
+    local c = unfinished and left.d and left.r and left or nil
     local before = c and counters(c)
-    local names = {key('c', id), binding_of(id, parts and parts['#'])}
+    local names = {key('c', id), binding_of(id, left and left['#'])}
     for _, kind in ipairs(KINDS) do names[#names + 1] = key(kind, id) end
     redis.call('DEL', anchor .. 'none')
     unlink(names)
     if c then free(c, before) end
-    vanish(id, queues)
+    vanish(id, queues, left)
     return
   end
   local n = salvaged(id, raw)
@@ -162,7 +163,8 @@ local function bury(id, queues)
   end
   if n.s ~= raw.s and n.g ~= '' then append(n, entries(setmetatable({g = n.g}, ZEROS), n, {}, nil)) end
   free(n, before)
-  vanish(id, queues)
+  vanish(id, queues, left)
+  enlist(n)
   enter('retention', ms + TERMINAL_TTL, id)
   if binding_of(id, n['#']) then redis.call('PEXPIRE', key('b', n['#']), text(BACKSTOP)) end
   mortalize(n)
@@ -170,6 +172,8 @@ end
 
 local function reenter(c)
   leave('malformed', c.id)
+  enlist(c)
+  if indexed(c) then return end
   if c.s == 'q' then
     leave('delayed:' .. queue(c), c.id)
     enqueue(c)
