@@ -217,6 +217,23 @@ type DeploymentStatus struct {
 	Slots int64 `json:"slots"`
 }
 
+// Erased What an erasure removed.
+type Erased struct {
+	Executions int `json:"executions"`
+
+	// Kept Executions that a newer release has written and that this one must not touch.
+	Kept int `json:"kept"`
+
+	// Keys Idempotency keys that are free again.
+	Keys int `json:"keys"`
+
+	// More Whether the owner has more executions.
+	More bool `json:"more"`
+
+	// Unfinished Those among them that had not ended.
+	Unfinished int `json:"unfinished"`
+}
+
 // Execution An execution, as its clients see it.
 type Execution struct {
 	// Attempt How many times a worker has taken the execution up. 0 before the first.

@@ -99,6 +99,8 @@ const (
 	listed   = `{"items":[{"execution_id":"e1","deployment":"story","revision":"1","status":"queued","attempt":0,"labels":{"team":"a","n":"1"},"created_at":"2026-01-02T03:04:05.678Z"},` +
 		`{"execution_id":"e2","deployment":"story","revision":"1","status":"waiting","attempt":2,"labels":{},"created_at":"2026-01-02T03:04:05.678Z"}],"next_cursor":"c"}`
 	listEnd    = `{"items":[],"next_cursor":null}`
+	erased     = `{"executions":1,"unfinished":1,"keys":2,"kept":1,"more":false}`
+	erasedPart = `{"executions":3,"unfinished":0,"keys":0,"kept":0,"more":true}`
 	submitPath = "POST /v1/deployments/story/executions"
 	streamPath = "GET /v1/executions/e1/stream"
 )
@@ -164,6 +166,13 @@ func TestClientCommands(t *testing.T) {
 		"list two times": {"list --from 2026-01-02T03:04:05Z --since 1h", "", nil, 2, "", "don't go together", nil},
 		"list negative":  {"list --limit -1", "", nil, 2, "", "must not be negative", nil},
 		"list refused":   {"list", "", nil, 1, "ID  DEPLOYMENT  REVISION  STATUS  ATTEMPT  CREATED  LABELS\n", "Not Found", []string{""}},
+		"erase":          {"erase e1", "", map[string][]string{"DELETE /v1/executions/e1": {erased}}, 0, "executions 1, unfinished 1, keys 2\n", "1 stay", []string{""}},
+		"erase nothing":  {"erase e2", "", nil, 1, "", "Not Found", []string{""}},
+		"erase an owner": {"erase --owner a --yes", "", map[string][]string{"DELETE /v1/owners/a": {erasedPart, erased}}, 0, "executions 4, unfinished 1, keys 2\n", "1 stay", []string{"", ""}},
+		"erase unsure":   {"erase --owner a", "", nil, 2, "", "add --yes", nil},
+		"erase both":     {"erase e1 --owner a", "", nil, 2, "", "either an id or --owner", nil},
+		"erase nobody":   {"erase --owner= --yes", "", nil, 2, "", "--owner: it is empty", nil},
+		"erase no id":    {"erase", "", nil, 2, "", "either an id or --owner", nil},
 		"watch nothing":  {"watch e2", "", nil, 1, "", "Not Found", []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,7 +36,7 @@ func TestLabels(t *testing.T) {
 func TestLabelsRefused(t *testing.T) {
 	t.Parallel()
 	many := map[string]string{}
-	for _, key := range strings.Split("a b c d e f g h i", " ") {
+	for key := range strings.SplitSeq("a b c d e f g h i", " ") {
 		many[key] = ""
 	}
 	for _, test := range []struct {

@@ -36,6 +36,9 @@ type ServerInterface interface {
 	// ListExecutions List executions
 	// (GET /v1/executions)
 	ListExecutions(w http.ResponseWriter, r *http.Request, params ListExecutionsParams)
+	// EraseExecution Erase an execution
+	// (DELETE /v1/executions/{id})
+	EraseExecution(w http.ResponseWriter, r *http.Request, id ExecutionID)
 	// GetExecution Read an execution
 	// (GET /v1/executions/{id})
 	GetExecution(w http.ResponseWriter, r *http.Request, id ExecutionID)
@@ -51,6 +54,9 @@ type ServerInterface interface {
 	// CreateStreamToken Let a browser follow an execution
 	// (POST /v1/executions/{id}/stream-token)
 	CreateStreamToken(w http.ResponseWriter, r *http.Request, id ExecutionID)
+	// EraseOwner Erase all executions of an owner
+	// (DELETE /v1/owners/{owner})
+	EraseOwner(w http.ResponseWriter, r *http.Request, owner string)
 }
 
 // Unimplemented server implementation that returns http.StatusNotImplemented for each endpoint.
@@ -99,6 +105,12 @@ func (_ Unimplemented) ListExecutions(w http.ResponseWriter, r *http.Request, pa
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// EraseExecution Erase an execution
+// (DELETE /v1/executions/{id})
+func (_ Unimplemented) EraseExecution(w http.ResponseWriter, r *http.Request, id ExecutionID) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // GetExecution Read an execution
 // (GET /v1/executions/{id})
 func (_ Unimplemented) GetExecution(w http.ResponseWriter, r *http.Request, id ExecutionID) {
@@ -126,6 +138,12 @@ func (_ Unimplemented) StreamExecution(w http.ResponseWriter, r *http.Request, i
 // CreateStreamToken Let a browser follow an execution
 // (POST /v1/executions/{id}/stream-token)
 func (_ Unimplemented) CreateStreamToken(w http.ResponseWriter, r *http.Request, id ExecutionID) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// EraseOwner Erase all executions of an owner
+// (DELETE /v1/owners/{owner})
+func (_ Unimplemented) EraseOwner(w http.ResponseWriter, r *http.Request, owner string) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -395,6 +413,32 @@ func (siw *ServerInterfaceWrapper) ListExecutions(w http.ResponseWriter, r *http
 	handler.ServeHTTP(w, r)
 }
 
+// EraseExecution operation middleware
+func (siw *ServerInterfaceWrapper) EraseExecution(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id ExecutionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.EraseExecution(w, r, id)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // GetExecution operation middleware
 func (siw *ServerInterfaceWrapper) GetExecution(w http.ResponseWriter, r *http.Request) {
 
@@ -599,6 +643,32 @@ func (siw *ServerInterfaceWrapper) CreateStreamToken(w http.ResponseWriter, r *h
 	handler.ServeHTTP(w, r)
 }
 
+// EraseOwner operation middleware
+func (siw *ServerInterfaceWrapper) EraseOwner(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "owner" -------------
+	var owner string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "owner", chi.URLParam(r, "owner"), &owner, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "owner", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.EraseOwner(w, r, owner)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 type UnescapedCookieParamError struct {
 	ParamName string
 	Err       error
@@ -734,6 +804,9 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		r.Get(options.BaseURL+"/v1/executions", wrapper.ListExecutions)
 	})
 	r.Group(func(r chi.Router) {
+		r.Delete(options.BaseURL+"/v1/executions/{id}", wrapper.EraseExecution)
+	})
+	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/executions/{id}", wrapper.GetExecution)
 	})
 	r.Group(func(r chi.Router) {
@@ -747,6 +820,9 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/v1/executions/{id}/stream-token", wrapper.CreateStreamToken)
+	})
+	r.Group(func(r chi.Router) {
+		r.Delete(options.BaseURL+"/v1/owners/{owner}", wrapper.EraseOwner)
 	})
 
 	return r

@@ -29,7 +29,7 @@ type script struct {
 
 // scripts are all that the store runs. Each file under lua/ says what it does.
 type scripts struct {
-	attach, submit, find, poll, apply, beat, cancel, resume, read, list, controls, overdue, remove, counts, check script
+	attach, submit, find, poll, apply, beat, cancel, resume, read, list, controls, overdue, remove, erase, counts, check script
 
 	// Those of doctor.
 	inspect, repair, inspectCapacity, repairCapacity, repairRoot script
@@ -60,6 +60,7 @@ func loadScripts(l store.Limits, acked bool, clock string) scripts {
 		controls: newScript("controls", with("control", "view")...),
 		overdue:  newScript("overdue", with("control", "index")...),
 		remove:   newScript("remove", with("control", "index")...),
+		erase:    newScript("erase", with("control", "index")...),
 		counts:   newScript("counts", with()...),
 		check:    newScript("check", with()...),
 

@@ -62,6 +62,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		"watch":        m.watch,
 		"controls":     m.controls,
 		"list":         m.list,
+		"erase":        m.erase,
 		"advance":      m.advance,
 	}
 }

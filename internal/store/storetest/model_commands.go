@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/windrow-run/windrow/internal/execution"
@@ -259,6 +260,18 @@ func (m *model) list(rt *rapid.T) {
 			r.After = page.Next
 		}
 	})
+}
+
+// erase takes one execution away, or now and then all of an owner's.
+func (m *model) erase(rt *rapid.T) {
+	id, scope := m.someone(rt), pick(rt, "scope", everyone, store.Scope{Owner: "ann"}, store.Scope{})
+	whole := pick(rt, "whole", false, false, false, true)
+	both(m, "erase", func(st store.Store) (store.Erased, error) {
+		if whole {
+			return st.EraseOwner(m.ctx, "ann")
+		}
+		return st.Erase(m.ctx, id, scope)
+	}, cmpopts.SortSlices(func(a, b string) bool { return a < b }))
 }
 
 // advance lets time pass, and sometimes lets the clock step back.

@@ -65,6 +65,7 @@ func themes() []theme {
 		{"Retention", retentionTests()},
 		{"Counts", countTests()},
 		{"List", listTests()},
+		{"Erase", eraseTests()},
 		{"Repeats", repeatTests()},
 		{"Concurrency", concurrencyTests()},
 		{"Borders", borderTests()},

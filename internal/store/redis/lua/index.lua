@@ -150,6 +150,31 @@ local function delist_raw(id, raw)
   for label in string.gmatch(raw.lb or '', '[^\n]+') do leave(by('label', label), id) end
 end
 
+-- The binding that a digest names, if it leads to the execution.
+local function binding_of(id, digest)
+  if not digest or digest == '' then return nil end
+  local value = redis.pcall('GET', key('b', digest))
+  if value and not failed(value) and string.sub(value, 33) == id then return key('b', digest) end
+end
+
+-- Takes an id out of every index that it may stand in. raw is what can be read of its control.
+local function vanish(id, queues, raw)
+  delist_raw(id, raw or {})
+  for _, index in ipairs({'leases', 'running', 'waits', 'retention', 'malformed'}) do leave(index, id) end
+  for q in pairs(queues) do
+    for _, index in ipairs({'ready:', 'solitary:', 'delayed:'}) do leave(index .. q, id) end
+  end
+end
+
+-- Every key that an execution may have, with its binding.
+local function belongings(id, digest)
+  local keys = {}
+  for _, kind in ipairs({'c', 'm', 'i', 'k', 'r', 'e', 'w', 'a', 'x', 'p', 'l', 'n'}) do keys[#keys + 1] = key(kind, id) end
+  local binding = binding_of(id, digest)
+  keys[#keys + 1] = binding
+  return keys, binding ~= nil
+end
+
 -- Moves an execution from the indexes of its old status to those of its new one.
 local function reindex(c, n, before)
   if not c.s then

@@ -6,7 +6,6 @@
 -- Reply packed {removed, malformed, foreign}
 --
 -- Invariants 9, 10: keys, index member and binding go together, and nothing of an unfinished execution is touched.
-local KINDS = {'c', 'm', 'i', 'k', 'r', 'e', 'w', 'a', 'x', 'p', 'l', 'n'}
 local removed, malformed, unknown = 0, 0, 0
 
 local function over(id)
@@ -15,14 +14,7 @@ local function over(id)
 end
 
 local function erase(id, c)
-  local keys = {}
-  for i, kind in ipairs(KINDS) do keys[i] = key(kind, id) end
-  local digest = c and c['#'] or ''
-  if digest ~= '' then
-    local value = redis.pcall('GET', key('b', digest))
-    if value and not failed(value) and string.sub(value, 33) == id then keys[#keys + 1] = key('b', digest) end
-  end
-  redis.call('UNLINK', unpack(keys))
+  redis.call('UNLINK', unpack((belongings(id, c and c['#']))))
   leave('retention', id)
   if c then
     delist(c)

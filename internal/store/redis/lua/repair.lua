@@ -15,22 +15,6 @@ local function unlink(names)
   if #names > 0 then redis.call('UNLINK', unpack(names)) end
 end
 
--- The binding that a digest names, if it leads to the execution.
-local function binding_of(id, digest)
-  if not digest or digest == '' then return nil end
-  local value = redis.pcall('GET', key('b', digest))
-  if value and not failed(value) and string.sub(value, 33) == id then return key('b', digest) end
-end
-
--- Takes an id out of every index that it may stand in. raw is what can be read of its control.
-local function vanish(id, queues, raw)
-  delist_raw(id, raw or {})
-  for _, index in ipairs({'leases', 'running', 'waits', 'retention', 'malformed'}) do leave(index, id) end
-  for q in pairs(queues) do
-    for _, index in ipairs({'ready:', 'solitary:', 'delayed:'}) do leave(index .. q, id) end
-  end
-end
-
 local function mortalize(c)
   for _, name in ipairs(lasting(c)) do
     redis.call('PEXPIRE', name, text(name == key('l', c.id) and STREAM_TTL or BACKSTOP))
