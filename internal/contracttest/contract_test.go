@@ -141,7 +141,7 @@ func TestOperation(t *testing.T) {
 	c := load(t)
 	for request, want := range map[string]string{
 		"GET " + one: "getExecution", "HEAD " + one: "getExecution", "POST " + submit: "submitExecution",
-		"DELETE " + one: "", "GET /v1/executions/": "", "GET /v1/executions/a%2Fb": "getExecution", "GET /": "",
+		"PUT " + one: "", "GET /v1/executions/": "", "GET /v1/executions/a%2Fb": "getExecution", "GET /": "",
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		if got, ok := c.Operation(method, path); got != want || ok != (want != "") {
