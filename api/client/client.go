@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -63,6 +64,9 @@ type SubmitOptions struct {
 	// Key makes the submission idempotent: repeated with the same key and input, it returns the same execution. Empty: a
 	// repeat would submit again, so the client does not repeat by itself.
 	Key string
+	// Labels are what the execution is to be found by: up to 8, with keys of a-z 0-9 . _ / - and values of up to 63
+	// characters.
+	Labels map[string]string
 }
 
 // Submit hands in work and returns as soon as it is accepted. Input is anything that can be written as JSON;
@@ -75,7 +79,7 @@ func (c *Client) Submit(ctx context.Context, deployment string, input any, opts 
 	if err != nil {
 		return Execution{}, fmt.Errorf("client: write input: %w", err)
 	}
-	body := contract.SubmitRequest{Input: data}
+	body := contract.SubmitRequest{Input: data, Labels: opts.Labels}
 	path := []string{"v1", "deployments", deployment, "executions"}
 	return c.execution(ctx, call{method: http.MethodPost, path: path, body: body, key: opts.Key, safe: opts.Key != ""})
 }
@@ -112,6 +116,30 @@ func (c *Client) Resume(ctx context.Context, id string, answer any, opts *Resume
 func (c *Client) Cancel(ctx context.Context, id, reason string) (Execution, error) {
 	body := contract.CancelRequest{Reason: reason}
 	return c.execution(ctx, call{method: http.MethodPost, path: executionPath(id, "cancel"), body: body, safe: true})
+}
+
+// Erase removes an execution with all that belongs to it. The token must have the scope admin. One that is gone is a
+// [*Problem] with the status 404, also where an earlier try of this call has erased it.
+func (c *Client) Erase(ctx context.Context, id string) (contract.Erased, error) {
+	return c.erased(ctx, executionPath(id))
+}
+
+// EraseOwner removes executions of an owner, for about two seconds. Where More is true there are more: call it again. The token
+// must have the scope admin.
+func (c *Client) EraseOwner(ctx context.Context, owner string) (contract.Erased, error) {
+	return c.erased(ctx, []string{"v1", "owners", owner})
+}
+
+func (c *Client) erased(ctx context.Context, path []string) (contract.Erased, error) {
+	data, err := c.do(ctx, call{method: http.MethodDelete, path: path, safe: true})
+	if err != nil {
+		return contract.Erased{}, err
+	}
+	var e contract.Erased
+	if err := json.Unmarshal(data, &e); err != nil {
+		return contract.Erased{}, fmt.Errorf("client: the answer does not say what was erased: %w", err)
+	}
+	return e, nil
 }
 
 // Wait follows an execution until it has ended, and returns it.

@@ -52,9 +52,10 @@ func (b Backoff) delay(n int) time.Duration {
 type call struct {
 	method string
 	path   []string // segments, not escaped
-	body   any      // nil: none
-	key    string   // Idempotency-Key; empty: none
-	safe   bool     // may be repeated
+	query  url.Values
+	body   any    // nil: none
+	key    string // Idempotency-Key; empty: none
+	safe   bool   // may be repeated
 }
 
 // do makes a call, and repeats it where that is safe.
@@ -128,7 +129,9 @@ func (c *Client) request(ctx context.Context, call call) (*http.Request, error) 
 	for i, segment := range call.path {
 		escaped[i] = url.PathEscape(segment)
 	}
-	req, err := http.NewRequestWithContext(ctx, call.method, c.base.JoinPath(escaped...).String(), body)
+	target := c.base.JoinPath(escaped...)
+	target.RawQuery = call.query.Encode()
+	req, err := http.NewRequestWithContext(ctx, call.method, target.String(), body)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}

@@ -5,6 +5,7 @@ package contract
 
 import (
 	"encoding/json"
+	"time"
 )
 
 // Defines values for ExecutionStatus.
@@ -216,6 +217,23 @@ type DeploymentStatus struct {
 	Slots int64 `json:"slots"`
 }
 
+// Erased What an erasure removed.
+type Erased struct {
+	Executions int `json:"executions"`
+
+	// Kept Executions that a newer release has written and that this one must not touch.
+	Kept int `json:"kept"`
+
+	// Keys Idempotency keys that are free again.
+	Keys int `json:"keys"`
+
+	// More Whether the owner has more executions.
+	More bool `json:"more"`
+
+	// Unfinished Those among them that had not ended.
+	Unfinished int `json:"unfinished"`
+}
+
 // Execution An execution, as its clients see it.
 type Execution struct {
 	// Attempt How many times a worker has taken the execution up. 0 before the first.
@@ -238,6 +256,13 @@ type Execution struct {
 
 	// ExecutionID An execution's id. Opaque, and not to be guessed.
 	ExecutionID ExecutionID `json:"execution_id"`
+
+	// Labels What the execution is to be found by: up to 8 names of 1 to 63 of the characters `a-z 0-9 . _ / -`, with values of up
+	// to 63 characters.
+	//
+	//
+	// Examples: {"order":"4711","team":"search"}
+	Labels Labels `json:"labels"`
 
 	// Links Paths of this execution.
 	Links Links `json:"links"`
@@ -269,8 +294,53 @@ type Execution struct {
 // ExecutionID An execution's id. Opaque, and not to be guessed.
 type ExecutionID = string
 
+// ExecutionList defines model for ExecutionList.
+type ExecutionList struct {
+	// Items The newest first.
+	Items []ExecutionSummary `json:"items"`
+
+	// NextCursor Where the next page begins; null where this is the last one.
+	NextCursor *ListCursor `json:"next_cursor"`
+}
+
 // ExecutionStatus Where the execution stands. The last three are final.
 type ExecutionStatus string
+
+// ExecutionSummary An execution in a listing, without its payloads and its progress.
+type ExecutionSummary struct {
+	Attempt                 int64      `json:"attempt"`
+	AvailableAt             *Timestamp `json:"available_at"`
+	CancellationRequestedAt *Timestamp `json:"cancellation_requested_at"`
+
+	// CreatedAt RFC 3339 in UTC with milliseconds.
+	//
+	// Examples: 2026-03-01T09:30:00.000Z
+	CreatedAt  Timestamp `json:"created_at"`
+	Deployment string    `json:"deployment"`
+
+	// ExecutionID An execution's id. Opaque, and not to be guessed.
+	ExecutionID ExecutionID `json:"execution_id"`
+
+	// Labels What the execution is to be found by: up to 8 names of 1 to 63 of the characters `a-z 0-9 . _ / -`, with values of up
+	// to 63 characters.
+	//
+	//
+	// Examples: {"order":"4711","team":"search"}
+	Labels Labels `json:"labels"`
+
+	// Links Paths of this execution.
+	Links    Links  `json:"links"`
+	Revision string `json:"revision"`
+	Sequence int64  `json:"sequence"`
+
+	// Status Where the execution stands. The last three are final.
+	Status ExecutionStatus `json:"status"`
+
+	// UpdatedAt RFC 3339 in UTC with milliseconds.
+	//
+	// Examples: 2026-03-01T09:30:00.000Z
+	UpdatedAt Timestamp `json:"updated_at"`
+}
 
 // Failure What went wrong, as far as it is for clients.
 type Failure struct {
@@ -362,6 +432,12 @@ type Health struct {
 // JSON Any JSON value. It comes back byte for byte, but for insignificant white space.
 type JSON = json.RawMessage
 
+// Labels What the execution is to be found by: up to 8 names of 1 to 63 of the characters `a-z 0-9 . _ / -`, with values of up
+// to 63 characters.
+//
+// Examples: {"order":"4711","team":"search"}
+type Labels map[string]string
+
 // Links Paths of this execution.
 type Links struct {
 	Cancel string `json:"cancel"`
@@ -369,6 +445,9 @@ type Links struct {
 	Self   string `json:"self"`
 	Stream string `json:"stream"`
 }
+
+// ListCursor A position in a listing. Opaque.
+type ListCursor = string
 
 // Problem A problem document (RFC 9457).
 type Problem struct {
@@ -562,6 +641,13 @@ type SubmitRequest struct {
 	// Input Any JSON value. It comes back byte for byte, but for insignificant white space.
 	Input JSON `json:"input"`
 
+	// Labels What the execution is to be found by: up to 8 names of 1 to 63 of the characters `a-z 0-9 . _ / -`, with values of up
+	// to 63 characters.
+	//
+	//
+	// Examples: {"order":"4711","team":"search"}
+	Labels Labels `json:"labels,omitempty"`
+
 	// Owner Whose execution it is; without it, the token's. A token that is limited to an owner may name that one only. Keys
 	// of different owners have nothing to do with each other. No control characters.
 	Owner string `json:"owner,omitempty"`
@@ -652,6 +738,36 @@ type SubmitExecutionParams struct {
 	// IdempotencyKey A key of the client's choice, 1 to 512 bytes of UTF-8 without control characters. It may stand in double quotes,
 	// which are then not part of it, with `\"` for a quote and `\\` for a backslash. A random UUID will do.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ListExecutionsParams defines parameters for ListExecutions.
+type ListExecutionsParams struct {
+	// Deployment Only those of this deployment.
+	Deployment *string `form:"deployment,omitempty" json:"deployment,omitempty"`
+
+	// Revision Only those of revisions of this name.
+	Revision *string `form:"revision,omitempty" json:"revision,omitempty"`
+
+	// Status Only those of this status, or of any where it is there more than once.
+	Status *[]ExecutionStatus `form:"status,omitempty" json:"status,omitempty"`
+
+	// Owner Only those of this owner. A token that is limited to an owner may name that one only.
+	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// Label Only those with this label, `key=value`, or with all where it is there more than once.
+	Label *[]string `form:"label,omitempty" json:"label,omitempty"`
+
+	// CreatedFrom Only those that were submitted at this time or later.
+	CreatedFrom *time.Time `form:"created_from,omitempty" json:"created_from,omitempty"`
+
+	// CreatedBefore Only those that were submitted before this time.
+	CreatedBefore *time.Time `form:"created_before,omitempty" json:"created_before,omitempty"`
+
+	// Limit How many a page has at most.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Where to go on, the `next_cursor` of the page before.
+	Cursor *ListCursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ResumeExecutionParams defines parameters for ResumeExecution.

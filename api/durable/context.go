@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"maps"
 
 	"github.com/windrow-run/windrow/internal/handler"
 )
@@ -22,6 +23,8 @@ type Context interface {
 	Revision() string
 	// Owner is the tenant or user that the execution belongs to; empty where there is none.
 	Owner() string
+	// Labels are what the execution was submitted with to be found by.
+	Labels() map[string]string
 	// Attempt is the number of this attempt, from 1.
 	Attempt() int64
 	// Retries is how many attempts before this one ended with [Retry]. Crashes and handovers don't count.
@@ -51,10 +54,13 @@ func newContext(ctx context.Context, a handler.Attempt) *running {
 	return &running{Context: ctx, info: a.Info(), a: a}
 }
 
-func (r *running) ExecutionID() string      { return r.info.ID }
-func (r *running) Deployment() string       { return r.info.Deployment }
-func (r *running) Revision() string         { return r.info.Revision }
-func (r *running) Owner() string            { return r.info.Owner }
+func (r *running) ExecutionID() string { return r.info.ID }
+func (r *running) Deployment() string  { return r.info.Deployment }
+func (r *running) Revision() string    { return r.info.Revision }
+func (r *running) Owner() string       { return r.info.Owner }
+func (r *running) Labels() map[string]string {
+	return maps.Collect(r.info.Labels.All())
+}
 func (r *running) Attempt() int64           { return r.info.Number }
 func (r *running) Retries() int64           { return r.info.Retries }
 func (r *running) attempt() handler.Attempt { return r.a }

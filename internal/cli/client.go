@@ -24,7 +24,7 @@ const (
 
 func (m *Main) addClient(root *cobra.Command) {
 	for _, cmd := range []*cobra.Command{
-		m.submitCommand(), m.getCommand(), m.watchCommand(), m.resumeCommand(), m.cancelCommand(),
+		m.submitCommand(), m.getCommand(), m.listCommand(), m.watchCommand(), m.resumeCommand(), m.cancelCommand(), m.eraseCommand(),
 	} {
 		cmd.GroupID = "client"
 		cmd.Flags().String("server", m.defaultServer(), "URL of the server ["+serverEnv+"]")

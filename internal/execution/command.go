@@ -44,6 +44,7 @@ type Submit struct {
 	Deployment string
 	Revision   string
 	Owner      string
+	Labels     Labels
 	Budgets    Budgets
 	Delay      time.Duration // not to be claimed before now plus this
 	Input      []byte

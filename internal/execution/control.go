@@ -49,7 +49,8 @@ type Control struct {
 	Deployment string
 	Revision   string // pinned for life
 	Owner      string // empty: no owner
-	Schema     int64  // storage schema version of this record
+	Labels     Labels
+	Schema     int64 // storage schema version of this record
 
 	Status  Status
 	Version int64 // grows by one with each business transition; public as sequence

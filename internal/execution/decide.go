@@ -34,6 +34,9 @@ func decideSubmit(cmd Submit) Plan {
 	if cmd.Owner != "" {
 		p.change(set(FieldOwner, cmd.Owner))
 	}
+	if cmd.Labels != "" {
+		p.change(set(FieldLabels, string(cmd.Labels)))
+	}
 	if cmd.Delay > 0 {
 		p.change(after(FieldAvailableAt, cmd.Delay))
 	}

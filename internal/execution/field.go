@@ -8,6 +8,7 @@ const (
 	FieldDeployment   Field = "d"
 	FieldRevision     Field = "r"
 	FieldOwner        Field = "o"
+	FieldLabels       Field = "lb"
 	FieldSchema       Field = "z"
 	FieldStatus       Field = "s"
 	FieldVersion      Field = "v"
@@ -42,7 +43,7 @@ func numberFields() []Field {
 }
 
 func textFields() []Field {
-	return []Field{FieldDeployment, FieldRevision, FieldOwner, FieldWorker, FieldToken, FieldOperation, FieldLogEpoch}
+	return []Field{FieldDeployment, FieldRevision, FieldOwner, FieldLabels, FieldWorker, FieldToken, FieldOperation, FieldLogEpoch}
 }
 
 // number points at the integer that the field names; nil where it names none.
@@ -106,6 +107,8 @@ func (c *Control) text(f Field) *string {
 		return &c.Revision
 	case FieldOwner:
 		return &c.Owner
+	case FieldLabels:
+		return (*string)(&c.Labels)
 	case FieldWorker:
 		return &c.Worker
 	case FieldToken:

@@ -47,7 +47,10 @@ const streamPattern = executionsPath + "{id}/stream"
 func accesses() map[string]access {
 	return map[string]access{
 		"POST /v1/deployments/{deployment}/executions": {scope: auth.Submit},
+		"GET /v1/executions":                           {scope: auth.Read},
 		"GET " + executionsPath + "{id}":               {scope: auth.Read},
+		"DELETE " + executionsPath + "{id}":            {scope: auth.Admin},
+		"DELETE /v1/owners/{owner}":                    {scope: auth.Admin},
 		"POST " + executionsPath + "{id}/resume":       {scope: auth.Resume},
 		"POST " + executionsPath + "{id}/cancel":       {scope: auth.Resume},
 		"GET " + streamPattern:                         {scope: auth.Read, token: true},

@@ -220,6 +220,7 @@ func attacks() map[string]attack {
 	}
 	return map[string]attack{
 		"submitExecution": nil, // see TestOwnersShareNoKeys
+		"listExecutions":  nil, // see TestOwnersListTheirOwn
 		"getExecution": func(r *rig, token string, v victim) []reply {
 			return append(on("GET", "", "")(r, token, v), r.call("GET", v.path, "", as(token), "If-None-Match: *"),
 				r.call("GET", v.path+"?owner=a&token="+v.token, "", as(token)))

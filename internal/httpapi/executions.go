@@ -35,7 +35,8 @@ func (a *api) SubmitExecution(w http.ResponseWriter, r *http.Request, deployment
 		return
 	}
 	out, err := a.Runtime.Submit(r.Context(), runtime.SubmitRequest{
-		Deployment: deployment, Owner: submission.owner, Key: key, Body: body, Input: submission.input,
+		Deployment: deployment, Owner: submission.owner, Labels: submission.labels,
+		Key: key, Body: body, Input: submission.input,
 	})
 	if err != nil {
 		a.refuse(w, r, err)

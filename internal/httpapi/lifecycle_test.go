@@ -26,7 +26,7 @@ const linksOfID = `"links":{"self":"/v1/executions/ID","stream":"/v1/executions/
 // A projection says all that is known of an execution, whatever becomes of it.
 func TestProjections(t *testing.T) {
 	t.Parallel()
-	const head, now = `{"execution_id":"ID","deployment":`, `"created_at":TIME,"updated_at":TIME,`
+	const head, now = `{"execution_id":"ID","deployment":`, `"labels":{},"created_at":TIME,"updated_at":TIME,`
 	for name, test := range map[string]struct {
 		reach func(r *rig) string
 		want  string
@@ -88,7 +88,7 @@ func TestSubmission(t *testing.T) {
 	t.Parallel()
 	r := start(t, func(s *setup) { s.idle = true })
 	const want = `{"execution_id":"ID","deployment":"echo","revision":"1","status":"queued","attempt":0,"sequence":1,"progress":[],` +
-		`"result":null,"error":null,"waiting":null,"cancellation_requested_at":null,"available_at":null,"created_at":TIME,` +
+		`"result":null,"error":null,"waiting":null,"cancellation_requested_at":null,"available_at":null,"labels":{},"created_at":TIME,` +
 		`"updated_at":TIME,` + linksOfID
 	for i, replayed := range []string{"", "true"} {
 		a := r.call("POST", submitPath("echo"), strings.Repeat(" ", i)+`{"input":1}`, "Idempotency-Key: k", "X-Request-Id: r9")

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/windrow-run/windrow/api/contract"
 	"github.com/windrow-run/windrow/internal/auth"
+	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/httpapi/problem"
 	"github.com/windrow-run/windrow/internal/strictjson"
 )
@@ -22,8 +24,9 @@ const (
 
 // submission is the body of a submission. The bytes of input are the client's.
 type submission struct {
-	input []byte
-	owner string // empty: whose the token is
+	input  []byte
+	owner  string // empty: whose the token is
+	labels execution.Labels
 }
 
 // resumption is the body of a resume.
@@ -33,7 +36,7 @@ type resumption struct {
 }
 
 func parseSubmission(body []byte) (submission, *problem.Problem) {
-	members, refused := parseMembers(body, "input", "owner")
+	members, refused := parseMembers(body, "input", "owner", "labels")
 	if refused != nil {
 		return submission{}, refused
 	}
@@ -42,7 +45,11 @@ func parseSubmission(body []byte) (submission, *problem.Problem) {
 		return submission{}, refused
 	}
 	owner, refused := members.owner("owner")
-	return submission{input: input, owner: owner}, refused
+	if refused != nil {
+		return submission{}, refused
+	}
+	labels, refused := members.labels("labels")
+	return submission{input: input, owner: owner, labels: labels}, refused
 }
 
 func parseResumption(body []byte) (resumption, *problem.Problem) {
@@ -163,6 +170,43 @@ func (m members) owner(name string) (string, *problem.Problem) {
 		refused = invalidMember(name, "pattern", "must have at least one character, and no control characters")
 	}
 	return text, refused
+}
+
+// labels returns a member that holds labels, or none where it is not there.
+func (m members) labels(name string) (execution.Labels, *problem.Problem) {
+	value, ok := m[name]
+	if !ok {
+		return "", nil
+	}
+	var of map[string]*string
+	if err := json.Unmarshal(value, &of); err != nil || of == nil {
+		return "", invalidMember(name, "type", "must be an object of strings")
+	}
+	texts := make(map[string]string, len(of))
+	for key, text := range of {
+		if text == nil {
+			return "", invalidMember(name, "type", "must be an object of strings")
+		}
+		texts[key] = *text
+	}
+	labels, err := execution.NewLabels(texts)
+	if broken, ok := errors.AsType[*execution.LabelError](err); ok {
+		return "", invalidLabels(name, broken)
+	}
+	return labels, nil
+}
+
+func invalidLabels(name string, broken *execution.LabelError) *problem.Problem {
+	pointer := memberError(name, broken.Rule, broken.Message)
+	if broken.Rule == "maxProperties" {
+		return invalidMember(name, broken.Rule, broken.Message).WithLimit(broken.Limit)
+	}
+	pointer.Pointer += memberError(clip(broken.Key), "", "").Pointer
+	p := problem.New(contract.ProblemCodeInvalidRequest, "The label %q %s.", clip(broken.Key), broken.Message).WithErrors(pointer)
+	if broken.Limit > 0 {
+		p.WithLimit(broken.Limit)
+	}
+	return p
 }
 
 // text returns a member that is a string of at most so many characters, or "" where it is not there.

@@ -51,6 +51,29 @@ func TestParseSubmission(t *testing.T) {
 	}
 }
 
+// Labels are kept as they are; what breaks a rule is named.
+func TestParseLabels(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 64)
+	for labels, want := range map[string]string{
+		`{}`: "", `{"b":"é=\u002f","a.b/c_d-9":""}`: "a.b/c_d-9=\nb=é=/",
+		`null`: "invalid_request /labels:type", `["a"]`: "invalid_request /labels:type", `{"a":1}`: "invalid_request /labels:type",
+		`{"a":null}`:           "invalid_request /labels:type",
+		`{"A~":"x"}`:           "invalid_request /labels/A~0:propertyNames",
+		`{"a":"` + long + `"}`: "invalid_request /labels/a:maxLength",
+		`{"a":"\u0000"}`:       "invalid_request /labels/a:pattern",
+		`{"a":"","b":"","c":"","d":"","e":"","f":"","g":"","h":"","i":""}`: "invalid_request /labels:maxProperties",
+	} {
+		got, refused := parseSubmission([]byte(`{"input":1,"labels":` + labels + `}`))
+		if refused != nil && refusal(refused) != want || refused == nil && string(got.labels) != want {
+			t.Errorf("%s: %q, %q; want %q", labels, got.labels, refusal(refused), want)
+		}
+		if strings.Contains(want, "max") && (refused == nil || refused.Limit == 0) {
+			t.Errorf("%s: no limit in %+v", labels, refused)
+		}
+	}
+}
+
 // All unknown members are named, up to a bound, and a name is not repeated at any length.
 func TestUnknownMembersAreNamed(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 type SubmitRequest struct {
 	Deployment string
 	Owner      string // empty: none
+	Labels     execution.Labels
 	Key        string // idempotency key; empty: none
 	Body       []byte // the whole request; its SHA-256 is what a key is bound to
 	Input      []byte // the part of it that the handler gets
@@ -31,7 +32,8 @@ func (r *Runtime) Submit(ctx context.Context, req SubmitRequest) (store.Submitte
 		return r.replay(ctx, d, key, err)
 	}
 	s := store.Submission{Key: key, MaxNonterminal: d.maxNonterminal, Submit: execution.Submit{
-		ID: r.Store.NewID(key), Deployment: d.Name, Revision: d.Revision, Owner: req.Owner, Budgets: d.budgets, Input: req.Input}}
+		ID: r.Store.NewID(key), Deployment: d.Name, Revision: d.Revision, Owner: req.Owner, Labels: req.Labels,
+		Budgets: d.budgets, Input: req.Input}}
 	// The same id both times: what was applied is replayed, which only a key makes worth telling.
 	out, err := twice(ctx, func() (store.Submitted, error) { return r.admit(ctx, s) })
 	out.Replayed = out.Replayed && req.Key != ""
@@ -131,6 +133,13 @@ func (r *Runtime) Get(ctx context.Context, req store.ReadRequest) (store.Record,
 		r.SawWait(record)
 	}
 	return record, err
+}
+
+// List returns a page of executions. Errors are those of store.Store.List.
+func (r *Runtime) List(ctx context.Context, req store.ListRequest) (store.Listed, error) {
+	ctx, cancel := r.exchange(ctx)
+	defer cancel()
+	return r.Store.List(ctx, req)
 }
 
 // SawWait remembers the wait of a record that was read elsewhere, so that its answer costs one exchange.

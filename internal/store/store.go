@@ -10,7 +10,7 @@
 // applied: a caller that needs to know repeats it with the same operation token, idempotency key, id, claim token or chunk
 // number, and a repeat of what was applied is answered as the first one would have been. Where the error says Unchanged, it
 // was not applied. CodeUnconfirmed says that it was applied and has not arrived everywhere that the store was told to wait for,
-// so that a failure may still take it away: a repeat waits again. Submit, FindKey, Transition, Resume and Cancel may say so.
+// so that a failure may still take it away: a repeat waits again. Submit, FindKey, Transition, Resume, Cancel, Erase and EraseOwner may say so.
 // Methods return the context's error, wrapped with CodeUnavailable, when ctx ends first. No method retries a
 // failed exchange by itself.
 package store
@@ -72,8 +72,21 @@ type Store interface {
 	// that was asked for.
 	Maintain(ctx context.Context, limit int) (Maintained, error)
 
+	// Erase removes an execution with everything that belongs to it, whatever it is doing: who works on it is refused with
+	// CodeLeaseLost from then on. CodeNotFound, also where it was erased before; CodeCorrupt for what can't be read, unless
+	// the scope is everybody's.
+	Erase(ctx context.Context, id string, scope Scope) (Erased, error)
+
+	// EraseOwner erases the oldest executions of an owner, about 100 of each partition. It tells whether there are more.
+	EraseOwner(ctx context.Context, owner string) (Erased, error)
+
 	// Read returns an execution. CodeNotFound; CodeCorrupt where what is stored can't be read.
 	Read(ctx context.Context, r ReadRequest) (Record, error)
+
+	// List returns a page of executions, the newest first. Pages that follow one another show whatever is there from the first
+	// to the last of them, and passes the filters, once. Over partitions the order is that of the times of creation, as good as the clocks of their servers
+	// agree.
+	List(ctx context.Context, r ListRequest) (Listed, error)
 
 	// Controls reads many controls, in order, one exchange a partition, and keeps their logs marked as watched. The
 	// control of an execution that is not there, or can't be read, has its id and status "".

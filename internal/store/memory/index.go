@@ -14,6 +14,7 @@ type index struct {
 	leases      *agenda          // running, by the end of the lease
 	waits       *agenda          // waiting with a deadline
 	ended       *agenda          // terminal, by the end of retention
+	shelf       shelf            // all, for those who list them
 	logs        *agenda          // terminal, by the end of the event log's retention
 }
 
@@ -67,6 +68,9 @@ func (x *index) follow(before, after execution.Control, now execution.Instant) (
 	}
 	if before.Status == after.Status {
 		return false
+	}
+	if before.Status == "" {
+		x.shelf.put(after)
 	}
 	x.leave(before)
 	x.count(before, -1)

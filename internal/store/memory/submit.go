@@ -99,6 +99,7 @@ func replay(it *item, now execution.Instant) store.Submitted {
 // remove erases an ended execution with its binding and its places in the indexes.
 func (s *Store) remove(it *item) {
 	s.index.leave(it.control)
+	s.index.shelf.drop(it.control)
 	if it.key != (bindingKey{}) {
 		delete(s.bindings, it.key)
 	}

@@ -53,7 +53,7 @@ func (k *kit) inEveryStatus() map[execution.Status]string {
 	k.Helper()
 	ids := k.lives()
 	sub := k.submission()
-	sub.Delay, sub.Owner = time.Hour, strings.Repeat("o", 100)
+	sub.Delay, sub.Owner, sub.Labels = time.Hour, strings.Repeat("o", 100), "team=search"
 	sub.Key = store.Key{Owner: sub.Owner, Deployment: sub.Deployment, Value: "k", Fingerprint: [32]byte{7}}
 	sub.ID = k.store.NewID(sub.Key)
 	_, err := k.store.Submit(k.Context(), sub)
@@ -74,11 +74,11 @@ func TestDoctor(t *testing.T) {
 	}{
 		"nothing": {func(*kit, ids) {}, nil, nil},
 		"orphan keys": {func(k *kit, i ids) { k.del("c:" + i[execution.Completed]) },
-			map[string][2]int{"orphan_keys": {1, 0}, "stray_member": {1, 0}}, nil},
+			map[string][2]int{"orphan_keys": {1, 0}, "stray_member": {3, 0}}, nil},
 		"orphan of unfinished work": {func(k *kit, i ids) { k.del("c:" + i[execution.Waiting]) },
-			map[string][2]int{"orphan_keys": {1, 0}, "capacity": {2, 0}}, func(k *kit, _ ids) { k.counted("3", "story", "story@r1") }},
+			map[string][2]int{"orphan_keys": {1, 0}, "stray_member": {3, 0}, "capacity": {2, 0}}, func(k *kit, _ ids) { k.counted("3", "story", "story@r1") }},
 		"orphan binding": {func(k *kit, i ids) { k.del("c:"+i["delayed"], "m:"+i["delayed"], "i:"+i["delayed"]) },
-			map[string][2]int{"orphan_binding": {1, 0}, "stray_member": {1, 0}, "capacity": {2, 0}}, nil},
+			map[string][2]int{"orphan_binding": {1, 0}, "stray_member": {5, 0}, "capacity": {2, 0}}, nil},
 		"binding that its control does not know": {func(k *kit, i ids) { k.ok(redistest.Client(k).HDel(k.Context(), k.key("c:"+i["delayed"]), "#").Err()) },
 			map[string][2]int{"orphan_binding": {1, 0}}, nil},
 		"vanished indexes": {func(k *kit, _ ids) { k.del("ready:story@r1", "delayed:story@r1", "leases", "retention") },
@@ -89,6 +89,23 @@ func TestDoctor(t *testing.T) {
 					k.Errorf("polled %+v", p)
 				}
 			}},
+		"vanished listings": {func(k *kit, i ids) {
+			k.del("all", "status:w", k.indexOf("owner:"), k.indexOf("label:"))
+			k.zadd("of:story", i[execution.Queued], time.Now())
+		}, map[string][2]int{"missing_index": {7, 0}}, func(k *kit, i ids) {
+			if n := len(k.list(store.ListRequest{Labels: []string{"team=search"}})); n != 1 || len(k.list(store.ListRequest{})) != 7 {
+				k.Errorf("%d of the label, and of all %v", n, k.list(store.ListRequest{}))
+			}
+			if p := k.poll(5); len(p.Claimed) != 1 || p.Claimed[0].Control.ID != i[execution.Queued] {
+				k.Errorf("polled %+v", p)
+			}
+		}},
+		"strays in listings": {func(k *kit, i ids) {
+			for _, index := range []string{"of:other", "owner:0123456789abcdef", "label:0123456789abcdef", "status:f", "status:q"} {
+				k.zadd(index, i[execution.Completed], time.Now())
+			}
+			k.zadd("all", "gone", time.Now())
+		}, map[string][2]int{"stray_member": {6, 0}}, nil},
 		"a wait without its deadline": {func(k *kit, i ids) { k.field(i[execution.Waiting], "h", "1") },
 			map[string][2]int{"missing_index": {1, 0}}, nil},
 		"strays": {func(k *kit, i ids) {
@@ -677,7 +694,7 @@ func TestDoctorIsBounded(t *testing.T) {
 	for part := range 4 {
 		all.Go(func() {
 			for i := range n / 4 {
-				k.fill(part*n+i, i%2 == 0, false)
+				k.fill(part*n+i, i%2 == 0, false, nil)
 			}
 		})
 	}

@@ -125,7 +125,7 @@ func randomControl(r *rand.Rand) execution.Control {
 		c.WatchedUntil = 1796037437318 + r.Int64N(3) - 1
 	}
 	if r.IntN(3) == 0 {
-		c.Owner, c.Operation = "o\x00\xff", "op:r"
+		c.Owner, c.Labels, c.Operation = "o\x00\xff", "k=v\nl=", "op:r"
 	}
 	return c
 }

@@ -64,6 +64,8 @@ func themes() []theme {
 		{"Doorbell", doorbellTests()},
 		{"Retention", retentionTests()},
 		{"Counts", countTests()},
+		{"List", listTests()},
+		{"Erase", eraseTests()},
 		{"Repeats", repeatTests()},
 		{"Concurrency", concurrencyTests()},
 		{"Borders", borderTests()},

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"strings"
 	"time"
 
 	"github.com/windrow-run/windrow/internal/execution"
@@ -22,15 +23,17 @@ func submitTests() []test {
 func submitStores(k *kit) {
 	s := k.submission()
 	s.Owner = "ann"
+	s.Labels = execution.Labels("team=search\nz=" + strings.Repeat("é", execution.MaxLabelLength))
 	s.Budgets = execution.Budgets{LostLeases: 4, Retries: 5, Claims: 6}
 	r, err := k.Store.Submit(k.ctx, s)
 	k.ok(err)
 	now := k.now()
-	want := store.Record{Now: now, Control: execution.Control{ID: s.ID, Deployment: "story", Revision: "r1", Owner: "ann",
+	want := store.Record{Now: now, Control: execution.Control{ID: s.ID, Deployment: "story", Revision: "r1", Owner: "ann", Labels: s.Labels,
 		Schema: execution.SchemaVersion, Status: execution.Queued, Version: 1, Budgets: s.Budgets,
 		CreatedAt: now.Millis(), UpdatedAt: now.Millis()}}
 	k.same("reply", store.Submitted{Record: want}, r)
 	k.same("record", want, k.read(s.ID))
+	k.same("handed out", s.Labels, k.claim().Control.Labels)
 }
 
 func submitRepeat(k *kit) {

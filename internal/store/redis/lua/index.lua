@@ -114,8 +114,37 @@ local function expire(n)
   if n.g ~= '' then redis.call('PEXPIRE', key('l', n.id), text(STREAM_TTL)) end
 end
 
+-- Statuses that have an index: the others are most of what is stored, or soon another one.
+local LISTED = {w = true, f = true, x = true}
+
+-- The name of an index by something that may be long, or that must not show. Members are held against their control, so two
+-- that share a name only make each other's pages slower.
+local function by(kind, value)
+  return kind .. ':' .. string.sub(redis.sha1hex(value), 1, 16)
+end
+
+-- Indexes by the time of creation, for those who look for executions: all of them, and those of a deployment, an owner, a
+-- label, and a status that is listed.
+local function listings(c)
+  local out = {'all', 'of:' .. c.d}
+  if c.o ~= '' then out[3] = by('owner', c.o) end
+  for label in string.gmatch(c.lb, '[^\n]+') do out[#out + 1] = by('label', label) end
+  if LISTED[c.s] then out[#out + 1] = 'status:' .. c.s end
+  return out
+end
+
+local function enlist(c)
+  for _, index in ipairs(listings(c)) do enter(index, c.b, c.id) end
+end
+
 -- Moves an execution from the indexes of its old status to those of its new one.
 local function reindex(c, n, before)
+  if not c.s then
+    enlist(n)
+  elseif c.s ~= n.s then
+    if LISTED[c.s] then leave('status:' .. c.s, c.id) end
+    if LISTED[n.s] then enter('status:' .. n.s, n.b, n.id) end
+  end
   if c.s == 'q' then
     leave('ready:' .. queue(c), c.id)
     if c.l > 0 then leave('solitary:' .. queue(c), c.id) end
@@ -137,29 +166,5 @@ local function reindex(c, n, before)
     free(n, before)
     enter('retention', ms + TERMINAL_TTL, n.id)
     expire(n)
-  end
-end
-
--- Takes a control that can't be read out of every index and lists it for repair. Its place is freed once.
-local function reject(id, where)
-  leave(where, id)
-  for _, index in ipairs({'leases', 'running', 'waits', 'retention'}) do leave(index, id) end
-  local listed = enter('malformed', ms, id)
-  local raw = redis.pcall('HMGET', key('c', id), 'd', 'r', 's')
-  if failed(raw) then raw = {} end
-  local known, revision = string.match(where, '^%a+:([^@]*)@(.*)$')
-  local c = {id = id, d = known or raw[1], r = revision or raw[2]}
-  if not c.d or not c.r then return end
-  for _, index in ipairs({'ready:', 'delayed:', 'solitary:'}) do leave(index .. queue(c), id) end
-  if listed == 1 and not ENDED[raw[3] or ''] then free(c, counters(c)) end
-end
-
--- Forgets revisions that nobody has served for as long as an ended execution is kept, and of which nothing is left.
-local function prune()
-  local old = redis.pcall('ZRANGEBYSCORE', anchor .. 'served', '-inf', text(ms - TERMINAL_TTL), 'LIMIT', '0', '100')
-  if failed(old) then return end
-  for _, q in ipairs(old) do
-    local held = redis.pcall('HEXISTS', anchor .. 'capacity', q)
-    if held == 0 then leave('served', q) end
   end
 end

@@ -35,6 +35,15 @@ local function indexed(c)
   return stands('retention', c.id)
 end
 
+-- Whether it stands, by the time of its creation, wherever people look for it.
+local function enlisted(c)
+  for _, index in ipairs(listings(c)) do
+    local score = redis.pcall('ZSCORE', anchor .. index, c.id)
+    if not score or failed(score) or tonumber(score) ~= c.b then return false end
+  end
+  return true
+end
+
 -- The payloads of an execution whose type is wrong: all of them, and whether it can't go on without one.
 local function misshapen(c)
   local wrong, fatal = {}, false
@@ -76,7 +85,7 @@ local function judge(id, overdue)
   if why == 'malformed' then return {'malformed_control'} end
   if why == 'foreign' then return {'foreign_schema'} end
   local out = {}
-  if not indexed(c) then out[#out + 1] = 'missing_index' end
+  if not indexed(c) or not enlisted(c) then out[#out + 1] = 'missing_index' end
   if #misshapen(c) > 0 then out[#out + 1] = 'wrong_type' end
   if #lasting(c) > 0 then out[#out + 1] = 'missing_ttl' end
   if c.s == 'r' and c.e + overdue < ms then out[#out + 1] = 'lease_over' end
@@ -88,8 +97,11 @@ local function belongs(index, c)
   if index == 'leases' or index == 'running' then return c.s == 'r' end
   if index == 'waits' then return c.s == 'w' and c.h > 0 end
   if index == 'retention' then return ENDED[c.s] end
+  for _, listing in ipairs(listings(c)) do
+    if index == listing then return true end
+  end
   local kind, q = string.match(index, '^(%a+):(.*)$')
-  if not kind or c.s ~= 'q' or queue(c) ~= q then return false end
+  if kind ~= 'ready' and kind ~= 'solitary' and kind ~= 'delayed' or c.s ~= 'q' or queue(c) ~= q then return false end
   if kind == 'solitary' then return last_chance(c) end
   return not stands('solitary:' .. q, c.id) and (kind == 'ready' or not stands('ready:' .. q, c.id))
 end
