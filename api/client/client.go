@@ -63,6 +63,8 @@ type SubmitOptions struct {
 	// Key makes the submission idempotent: repeated with the same key and input, it returns the same execution. Empty: a
 	// repeat would submit again, so the client does not repeat by itself.
 	Key string
+	// Priority is from 0 to 9; work of a higher one is started earlier.
+	Priority int64
 }
 
 // Submit hands in work and returns as soon as it is accepted. Input is anything that can be written as JSON;
@@ -75,7 +77,7 @@ func (c *Client) Submit(ctx context.Context, deployment string, input any, opts 
 	if err != nil {
 		return Execution{}, fmt.Errorf("client: write input: %w", err)
 	}
-	body := contract.SubmitRequest{Input: data}
+	body := contract.SubmitRequest{Input: data, Priority: opts.Priority}
 	path := []string{"v1", "deployments", deployment, "executions"}
 	return c.execution(ctx, call{method: http.MethodPost, path: path, body: body, key: opts.Key, safe: opts.Key != ""})
 }

@@ -242,6 +242,9 @@ type Execution struct {
 	// Links Paths of this execution.
 	Links Links `json:"links"`
 
+	// Priority From 0 to 9, as it was submitted.
+	Priority int64 `json:"priority"`
+
 	// Progress The newest events, the oldest of them first.
 	Progress []ProgressEvent `json:"progress"`
 
@@ -504,6 +507,10 @@ type SubmitRequest struct {
 	// Owner Whose execution it is; without it, the token's. A token that is limited to an owner may name that one only. Keys
 	// of different owners have nothing to do with each other. No control characters.
 	Owner string `json:"owner,omitempty"`
+
+	// Priority Work of a higher priority is started earlier, as if it had fallen due one minute sooner for each step; so what waits
+	// is overtaken for nine minutes at most. Without it, 0.
+	Priority int64 `json:"priority,omitempty"`
 }
 
 // Wait What an execution waits for.

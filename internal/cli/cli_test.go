@@ -123,6 +123,7 @@ func TestClientCommands(t *testing.T) {
 	}{
 		"submit":              {"submit story", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":{}}`}},
 		"submit JSON":         {"submit story 1e400 --key k", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":1e400} key=k`}},
+		"submit priority":     {"submit story 1 --priority 9", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":1,"priority":9}`}},
 		"submit stdin":        {"submit story -", "[1]\n", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":[1]}`}},
 		"submit file":         {"submit story @" + file, "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":{"from":"file"}}`}},
 		"submit no file":      {"submit story @/none", "", nil, 1, "", "no such file", nil},

@@ -24,6 +24,7 @@ func (m *Main) submitCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return m.submit(cmd, args, flags) },
 	}
 	cmd.Flags().StringVar(&flags.Key, "key", "", "idempotency key: the same input with the same key is submitted once")
+	cmd.Flags().Int64Var(&flags.Priority, "priority", 0, "0 to 9: higher is started earlier")
 	cmd.Flags().BoolVar(&flags.wait, "wait", false, "wait for the end and print the result")
 	cmd.Flags().BoolVar(&flags.watch, "watch", false, "show what happens until the end, as watch does")
 	return cmd

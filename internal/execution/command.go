@@ -45,6 +45,7 @@ type Submit struct {
 	Revision   string
 	Owner      string
 	Budgets    Budgets
+	Priority   int64         // 0 to MaxPriority
 	Delay      time.Duration // not to be claimed before now plus this
 	Input      []byte
 }

@@ -61,6 +61,7 @@ type Control struct {
 	Retries    int64   // application retries, counted against Budgets.Retries
 	Claims     int64   // claims in a row without a checkpoint, suspend or retry, counted against Budgets.Claims
 	Budgets    Budgets // as the deployment had them at submission
+	Priority   int64   // 0 to MaxPriority; higher is claimed earlier
 
 	Worker     string // holder of the lease; empty unless running
 	Token      string // random proof of the claim; empty unless running
@@ -82,6 +83,19 @@ type Control struct {
 	CreatedAt int64
 	UpdatedAt int64 // never goes back
 }
+
+// MaxPriority is the highest priority. The lowest is 0, which is also that of work that names none.
+const MaxPriority = 9
+
+// PriorityStep is how much earlier work of a priority is claimed than work of the next lower one that fell due at the same
+// time. So waiting work ages by itself: no execution waits behind one that fell due more than MaxPriority steps later.
+const PriorityStep = time.Minute
+
+// Rank is the place in the order of claims, lowest first, of an execution that is due since then, in milliseconds.
+func (c Control) Rank(since int64) int64 { return since - c.Priority*PriorityStep.Milliseconds() }
+
+// Since is the inverse of Rank.
+func (c Control) Since(rank int64) int64 { return rank + c.Priority*PriorityStep.Milliseconds() }
 
 // Budgets bound how often an execution may be tried again, each cause apart (invariant 4).
 type Budgets struct {

@@ -10,7 +10,7 @@ package execution
 func Decide(c Control, cmd Command, now Instant) (Plan, error) {
 	switch cmd := cmd.(type) {
 	case Submit:
-		return decideSubmit(cmd), nil
+		return decideSubmit(cmd)
 	case Claim:
 		return decideClaim(c, cmd)
 	case Cancel:
@@ -25,7 +25,10 @@ func Decide(c Control, cmd Command, now Instant) (Plan, error) {
 	return decideOwned(c, cmd, now)
 }
 
-func decideSubmit(cmd Submit) Plan {
+func decideSubmit(cmd Submit) (Plan, error) {
+	if cmd.Priority < 0 || cmd.Priority > MaxPriority {
+		return Plan{}, Errorf(CodeInvalidInput, "the priority must be from 0 to %d", MaxPriority)
+	}
 	p := Plan{Status: Queued}
 	p.change(setN(FieldSchema, SchemaVersion), setN(FieldVersion, 1),
 		set(FieldDeployment, cmd.Deployment), set(FieldRevision, cmd.Revision),
@@ -34,11 +37,14 @@ func decideSubmit(cmd Submit) Plan {
 	if cmd.Owner != "" {
 		p.change(set(FieldOwner, cmd.Owner))
 	}
+	if cmd.Priority > 0 {
+		p.change(setN(FieldPriority, cmd.Priority))
+	}
 	if cmd.Delay > 0 {
 		p.change(after(FieldAvailableAt, cmd.Delay))
 	}
 	p.write(PayloadInput, cmd.Input)
-	return p
+	return p, nil
 }
 
 func decideClaim(c Control, cmd Claim) (Plan, error) {

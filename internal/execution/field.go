@@ -19,6 +19,7 @@ const (
 	FieldBudgetLost   Field = "bl"
 	FieldBudgetRetry  Field = "bn"
 	FieldBudgetClaims Field = "bc"
+	FieldPriority     Field = "i"
 	FieldWorker       Field = "w"
 	FieldToken        Field = "k"
 	FieldLeaseUntil   Field = "e"
@@ -37,7 +38,7 @@ const (
 // numberFields and textFields list the fields in the order in which records are written.
 func numberFields() []Field {
 	return []Field{FieldSchema, FieldVersion, FieldFence, FieldAttempt, FieldLostLeases, FieldRetries, FieldClaims,
-		FieldBudgetLost, FieldBudgetRetry, FieldBudgetClaims, FieldLeaseUntil, FieldAvailableAt, FieldCanceledAt,
+		FieldBudgetLost, FieldBudgetRetry, FieldBudgetClaims, FieldPriority, FieldLeaseUntil, FieldAvailableAt, FieldCanceledAt,
 		FieldWaitSequence, FieldWaitUntil, FieldProgress, FieldWatchedUntil, FieldCreatedAt, FieldUpdatedAt}
 }
 
@@ -68,6 +69,8 @@ func (c *Control) number(f Field) *int64 {
 		return &c.Budgets.Retries
 	case FieldBudgetClaims:
 		return &c.Budgets.Claims
+	case FieldPriority:
+		return &c.Priority
 	}
 	return c.moment(f)
 }

@@ -166,7 +166,7 @@ func (s *story) command(name string, args map[string]string) Command {
 	lease := s.duration(args, "lease", 30*time.Second)
 	switch name {
 	case "submit":
-		return Submit{ID: "x", Deployment: "d", Revision: "r", Owner: args["owner"], Delay: s.duration(args, "delay", 0), Input: []byte("{}"),
+		return Submit{ID: "x", Deployment: "d", Revision: "r", Owner: args["owner"], Priority: s.number(args, "priority", 0), Delay: s.duration(args, "delay", 0), Input: []byte("{}"),
 			Budgets: Budgets{LostLeases: s.number(args, "lost", 3), Retries: s.number(args, "retries", 2), Claims: s.number(args, "claims", 20)}}
 	case "claim":
 		return Claim{Worker: cmp.Or(args["worker"], "w"), Token: cmp.Or(args["token"], fmt.Sprintf("t%d", s.steps)), Lease: lease}

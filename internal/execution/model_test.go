@@ -15,9 +15,10 @@ func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		l := &life{now: born}
-		l.step(t, Submit{ID: "x", Deployment: "d", Revision: "r", Input: []byte("1"), Delay: drawDelay(t), Budgets: Budgets{
-			LostLeases: rapid.Int64Range(1, 4).Draw(t, "lost"), Retries: rapid.Int64Range(0, 3).Draw(t, "retries"),
-			Claims: rapid.Int64Range(1, 4).Draw(t, "claims")}})
+		l.step(t, Submit{ID: "x", Deployment: "d", Revision: "r", Input: []byte("1"), Delay: drawDelay(t),
+			Priority: rapid.Int64Range(0, MaxPriority).Draw(t, "priority"), Budgets: Budgets{
+				LostLeases: rapid.Int64Range(1, 4).Draw(t, "lost"), Retries: rapid.Int64Range(0, 3).Draw(t, "retries"),
+				Claims: rapid.Int64Range(1, 4).Draw(t, "claims")}})
 		for range 40 {
 			l.now += Instant(rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, -time.Hour}).Draw(t, "time").Microseconds())
 			l.step(t, l.command(t))

@@ -36,6 +36,7 @@ func (a *api) SubmitExecution(w http.ResponseWriter, r *http.Request, deployment
 	}
 	out, err := a.Runtime.Submit(r.Context(), runtime.SubmitRequest{
 		Deployment: deployment, Owner: submission.owner, Key: key, Body: body, Input: submission.input,
+		SubmitOptions: submission.SubmitOptions,
 	})
 	if err != nil {
 		a.refuse(w, r, err)

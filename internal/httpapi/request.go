@@ -10,7 +10,9 @@ import (
 
 	"github.com/windrow-run/windrow/api/contract"
 	"github.com/windrow-run/windrow/internal/auth"
+	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/httpapi/problem"
+	"github.com/windrow-run/windrow/internal/runtime"
 	"github.com/windrow-run/windrow/internal/strictjson"
 )
 
@@ -24,6 +26,7 @@ const (
 type submission struct {
 	input []byte
 	owner string // empty: whose the token is
+	runtime.SubmitOptions
 }
 
 // resumption is the body of a resume.
@@ -33,7 +36,7 @@ type resumption struct {
 }
 
 func parseSubmission(body []byte) (submission, *problem.Problem) {
-	members, refused := parseMembers(body, "input", "owner")
+	members, refused := parseMembers(body, "input", "owner", "priority")
 	if refused != nil {
 		return submission{}, refused
 	}
@@ -42,7 +45,20 @@ func parseSubmission(body []byte) (submission, *problem.Problem) {
 		return submission{}, refused
 	}
 	owner, refused := members.owner("owner")
-	return submission{input: input, owner: owner}, refused
+	if refused != nil {
+		return submission{}, refused
+	}
+	options, refused := members.options()
+	if refused != nil {
+		return submission{}, refused
+	}
+	return submission{input: input, owner: owner, SubmitOptions: options}, nil
+}
+
+// options returns how the work is to be done.
+func (m members) options() (o runtime.SubmitOptions, refused *problem.Problem) {
+	o.Priority, refused = m.number("priority", 0, 0, execution.MaxPriority)
+	return o, refused
 }
 
 func parseResumption(body []byte) (resumption, *problem.Problem) {
@@ -54,7 +70,7 @@ func parseResumption(body []byte) (resumption, *problem.Problem) {
 	if refused != nil {
 		return resumption{}, refused
 	}
-	sequence, refused := members.number("sequence", 0, maxSequence)
+	sequence, refused := members.number("sequence", 0, 1, maxSequence)
 	return resumption{input: input, sequence: sequence}, refused
 }
 
@@ -140,15 +156,15 @@ func (m members) required(name string) ([]byte, *problem.Problem) {
 	return value, nil
 }
 
-// number returns a member that is a whole number from 1 to most, or another where it is not there.
-func (m members) number(name string, absent, most int64) (int64, *problem.Problem) {
+// number returns a member that is a whole number from least to most, or another where it is not there.
+func (m members) number(name string, absent, least, most int64) (int64, *problem.Problem) {
 	value, ok := m[name]
 	if !ok {
 		return absent, nil
 	}
 	number, err := strconv.ParseInt(string(value), 10, 64)
-	if err != nil || number < 1 || number > most {
-		return 0, invalidMember(name, "type", fmt.Sprintf("must be a whole number from 1 to %d", most))
+	if err != nil || number < least || number > most {
+		return 0, invalidMember(name, "type", fmt.Sprintf("must be a whole number from %d to %d", least, most))
 	}
 	return number, nil
 }

@@ -34,6 +34,8 @@ func TestParseSubmission(t *testing.T) {
 		"null body":       {`null`, "", "invalid_json :not_object"},
 		"no body at all":  {"", "", "invalid_json :empty"},
 		"empty name":      {`{"":1}`, "", "invalid_request /:unknown_member"},
+		"priority":        {`{"input":1,"priority":9}`, "1", ""},
+		"no priority":     {`{"input":1,"priority":10}`, "", "invalid_request /priority:type"},
 		"answer's option": {`{"input":1,"sequence":2}`, "", "invalid_request /sequence:unknown_member"},
 	}
 	for name, test := range tests {

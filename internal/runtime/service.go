@@ -17,6 +17,12 @@ type SubmitRequest struct {
 	Key        string // idempotency key; empty: none
 	Body       []byte // the whole request; its SHA-256 is what a key is bound to
 	Input      []byte // the part of it that the handler gets
+	SubmitOptions
+}
+
+// SubmitOptions are how work is to be done. The zero value is that of work that says nothing of it.
+type SubmitOptions struct {
+	Priority int64 // 0 to execution.MaxPriority; higher is claimed earlier
 }
 
 // Submit admits work to a deployment of this process, in one exchange where nothing is wrong with it. What a key is bound to
@@ -31,7 +37,8 @@ func (r *Runtime) Submit(ctx context.Context, req SubmitRequest) (store.Submitte
 		return r.replay(ctx, d, key, err)
 	}
 	s := store.Submission{Key: key, MaxNonterminal: d.maxNonterminal, Submit: execution.Submit{
-		ID: r.Store.NewID(key), Deployment: d.Name, Revision: d.Revision, Owner: req.Owner, Budgets: d.budgets, Input: req.Input}}
+		ID: r.Store.NewID(key), Deployment: d.Name, Revision: d.Revision, Owner: req.Owner, Budgets: d.budgets, Priority: req.Priority,
+		Input: req.Input}}
 	// The same id both times: what was applied is replayed, which only a key makes worth telling.
 	out, err := twice(ctx, func() (store.Submitted, error) { return r.admit(ctx, s) })
 	out.Replayed = out.Replayed && req.Key != ""

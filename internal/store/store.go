@@ -41,7 +41,7 @@ type Store interface {
 	// FindKey looks an idempotency key up. Outcomes: replayed; CodeKeyReused; CodeNotFound where it is not bound.
 	FindKey(ctx context.Context, key Key) (Submitted, error)
 
-	// Poll claims due work for the revisions that want some, tells when the next piece falls due and whether maintenance
+	// Poll claims due work for the revisions that want some, in the order of [execution.Control.Rank], tells when the next piece falls due and whether maintenance
 	// has something to do, and records which revisions this process serves. A repeat with the same worker and token within the lease hands out the
 	// same batch, at no cost to a budget. It stops at about MaxBytes of payload but returns at least one. Malformed
 	// controls leave the index and never stall their neighbours. Work on its last chance is handed out to a solitary request
@@ -295,7 +295,7 @@ type RevisionCount struct {
 	Nonterminal int64
 	Ready       int64 // due and queued, on its last chance included
 	Delayed     int64 // queued, not yet due
-	OldestReady int64 // since when the oldest ready one waits; 0: none
+	OldestReady int64 // since when the ready one waits that is claimed next; 0: none
 	ServedAt    int64 // when a process last said that it serves the revision; 0: not known to be served
 }
 

@@ -19,7 +19,7 @@ type index struct {
 
 // revision is what is known of one revision.
 type revision struct {
-	ready       *agenda // may be claimed, by the time since when
+	ready       *agenda // may be claimed, by rank
 	delayed     *agenda // queued, not yet moved to ready
 	solitary    *agenda // on its last chance, by the time since when
 	turn        turn    // who is to become empty for it
@@ -121,7 +121,7 @@ func (r *revision) enqueue(c execution.Control, now int64) (ring bool) {
 	_, next, delayed := r.delayed.first()
 	quiet := r.ready.len() == 0 && !(delayed && next <= now)
 	if c.AvailableAt <= now { // also when it names no time
-		r.ready.put(c.ID, now)
+		r.ready.put(c.ID, c.Rank(now))
 		return quiet
 	}
 	r.delayed.put(c.ID, c.AvailableAt)
@@ -151,15 +151,15 @@ func (r *revision) yields(worker string, now, lease int64) bool {
 }
 
 // promote moves what has fallen due, as much as may be claimed, from delayed to ready, where it stays also if the clock
-// steps back.
-func (r *revision) promote(now int64, most int) {
+// steps back. rank tells the place of one that is due since then.
+func (r *revision) promote(now int64, most int, rank func(id string, since int64) int64) {
 	for range most {
 		id, at, ok := r.delayed.due(now)
 		if !ok {
 			return
 		}
 		r.delayed.drop(id)
-		r.ready.put(id, at)
+		r.ready.put(id, rank(id, at))
 	}
 }
 

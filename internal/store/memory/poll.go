@@ -28,7 +28,7 @@ func (s *Store) Poll(ctx context.Context, r store.PollRequest) (store.Polled, er
 		rev := s.index.revision(w.Revision)
 		rev.servedAt = now.Millis()
 		if !r.Solitary {
-			rev.promote(now.Millis(), w.Count)
+			rev.promote(now.Millis(), w.Count, s.rank)
 		}
 	}
 	out, repeated := s.repeat(r, now)
@@ -43,6 +43,8 @@ func (s *Store) Poll(ctx context.Context, r store.PollRequest) (store.Polled, er
 	}
 	return out, nil
 }
+
+func (s *Store) rank(id string, since int64) int64 { return s.items[id].control.Rank(since) }
 
 // lookAhead tells of all but what was claimed.
 func (s *Store) lookAhead(r store.PollRequest, out *store.Polled, now int64) {

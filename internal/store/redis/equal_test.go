@@ -106,7 +106,7 @@ func compareEntries(t *testing.T, want []execution.Entry, r *reader) {
 func randomControl(r *rand.Rand) execution.Control {
 	some := func() int64 { return r.Int64N(3) * r.Int64N(execution.MaxInteger/4) }
 	c := execution.Control{Deployment: "d", Revision: "r", Schema: execution.SchemaVersion, Version: 1 + r.Int64N(1000), Fence: some(),
-		Attempt: r.Int64N(50), LostLeases: r.Int64N(3), Retries: r.Int64N(3), Claims: r.Int64N(3), Budgets: execution.DefaultBudgets(),
+		Attempt: r.Int64N(50), LostLeases: r.Int64N(3), Retries: r.Int64N(3), Claims: r.Int64N(3), Budgets: execution.DefaultBudgets(), Priority: r.Int64N(10),
 		ProgressSequence: r.Int64N(3), CreatedAt: 1796037400000, UpdatedAt: 1796037400000 + r.Int64N(80_000_000)}
 	c.Status = []execution.Status{execution.Queued, execution.Running, execution.Waiting}[r.IntN(3)]
 	switch c.Status { //nolint:exhaustive // an ended execution has nothing of its own

@@ -53,8 +53,9 @@ func (m *model) submit(rt *rapid.T) {
 		Owner:      pick(rt, "owner", "", "ann"),
 		Budgets: pick(rt, "budgets", execution.DefaultBudgets(), execution.Budgets{LostLeases: 1, Retries: 1, Claims: 2},
 			execution.Budgets{LostLeases: 2, Retries: 1, Claims: 3}),
-		Delay: pick(rt, "delay", 0, 0, 1500*time.Microsecond, time.Minute),
-		Input: []byte(pick(rt, "input", `{}`, `[1.0,"\u0000"]`)),
+		Priority: pick(rt, "priority", int64(0), 0, 9),
+		Delay:    pick(rt, "delay", 0, 0, 1500*time.Microsecond, time.Minute),
+		Input:    []byte(pick(rt, "input", `{}`, `[1.0,"\u0000"]`)),
 	}
 	s.Key = store.Key{Owner: s.Owner, Deployment: s.Deployment, Value: pick(rt, "key", "", "", "k1", "k2"),
 		Fingerprint: [32]byte{byte(len(s.Input))}}

@@ -64,7 +64,7 @@ local function enqueue(c)
   if c.t <= ms and last_chance(c) then return isolate(c) end
   if c.t <= ms then
     local quiet = idle(q)
-    enter('ready:' .. q, ms, c.id)
+    enter('ready:' .. q, rank(ms, c.i), c.id)
     if quiet and (next_due(q) or MAX) > ms then ring(c) end
     return
   end

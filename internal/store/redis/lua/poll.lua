@@ -108,7 +108,7 @@ local function ripen(q, wanted)
   local scored, ids = {}, {}
   for i = 1, #due, 2 do
     ids[#ids + 1] = due[i]
-    scored[#scored + 1] = due[i + 1]
+    scored[#scored + 1] = text(rank(tonumber(due[i + 1]), priority_of(due[i])))
     scored[#scored + 1] = due[i]
   end
   moved = moved + #ids
