@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -65,6 +66,20 @@ type SubmitOptions struct {
 	Key string
 	// Priority is from 0 to 9; work of a higher one is started earlier.
 	Priority int64
+	// RunAt is the time before which the work is not started, at most 3,650 days ahead. Zero: at once.
+	RunAt time.Time
+	// Delay is after how long the work is started at the earliest, at most 3,650 days. Not together with RunAt.
+	Delay time.Duration
+}
+
+// request is the body of a submission.
+func (o *SubmitOptions) request(input json.RawMessage) contract.SubmitRequest {
+	body := contract.SubmitRequest{Input: input, Priority: o.Priority, Delay: o.Delay.Seconds()}
+	if !o.RunAt.IsZero() {
+		at := o.RunAt.UTC()
+		body.RunAt = &at
+	}
+	return body
 }
 
 // Submit hands in work and returns as soon as it is accepted. Input is anything that can be written as JSON;
@@ -77,9 +92,8 @@ func (c *Client) Submit(ctx context.Context, deployment string, input any, opts 
 	if err != nil {
 		return Execution{}, fmt.Errorf("client: write input: %w", err)
 	}
-	body := contract.SubmitRequest{Input: data, Priority: opts.Priority}
 	path := []string{"v1", "deployments", deployment, "executions"}
-	return c.execution(ctx, call{method: http.MethodPost, path: path, body: body, key: opts.Key, safe: opts.Key != ""})
+	return c.execution(ctx, call{method: http.MethodPost, path: path, body: opts.request(data), key: opts.Key, safe: opts.Key != ""})
 }
 
 // Get returns an execution as it stands.

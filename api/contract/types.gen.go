@@ -5,6 +5,7 @@ package contract
 
 import (
 	"encoding/json"
+	"time"
 )
 
 // Defines values for ExecutionStatus.
@@ -49,6 +50,7 @@ const (
 	ProblemCodeInvalidIdempotencyKey     ProblemCode = "invalid_idempotency_key"
 	ProblemCodeInvalidInput              ProblemCode = "invalid_input"
 	ProblemCodeInvalidJSON               ProblemCode = "invalid_json"
+	ProblemCodeInvalidOption             ProblemCode = "invalid_option"
 	ProblemCodeInvalidRequest            ProblemCode = "invalid_request"
 	ProblemCodeKeyReused                 ProblemCode = "key_reused"
 	ProblemCodeMethodNotAllowed          ProblemCode = "method_not_allowed"
@@ -92,6 +94,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeInvalidInput:
 		return true
 	case ProblemCodeInvalidJSON:
+		return true
+	case ProblemCodeInvalidOption:
 		return true
 	case ProblemCodeInvalidRequest:
 		return true
@@ -501,6 +505,10 @@ type StreamTokenRequest struct {
 
 // SubmitRequest defines model for SubmitRequest.
 type SubmitRequest struct {
+	// Delay After how many seconds the work is started at the earliest, at most 3,650 days. What is below a millisecond is rounded
+	// up. Not together with `run_at`.
+	Delay float64 `json:"delay,omitempty"`
+
 	// Input Any JSON value. It comes back byte for byte, but for insignificant white space.
 	Input JSON `json:"input"`
 
@@ -511,6 +519,10 @@ type SubmitRequest struct {
 	// Priority Work of a higher priority is started earlier, as if it had fallen due one minute sooner for each step; so what waits
 	// is overtaken for nine minutes at most. Without it, 0.
 	Priority int64 `json:"priority,omitempty"`
+
+	// RunAt The time before which the work is not started, at most 3,650 days ahead; one that has passed starts it at once. Not
+	// together with `delay`.
+	RunAt *time.Time `json:"run_at,omitempty"`
 }
 
 // Wait What an execution waits for.

@@ -46,7 +46,8 @@ type Submit struct {
 	Owner      string
 	Budgets    Budgets
 	Priority   int64         // 0 to MaxPriority
-	Delay      time.Duration // not to be claimed before now plus this
+	Delay      time.Duration // not to be claimed before now plus this, at most MaxDelay
+	RunAt      int64         // not to be claimed before, in milliseconds; zero: at once. Not together with Delay
 	Input      []byte
 }
 

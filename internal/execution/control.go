@@ -87,6 +87,10 @@ type Control struct {
 // MaxPriority is the highest priority. The lowest is 0, which is also that of work that names none.
 const MaxPriority = 9
 
+// MaxDelay is the longest time for which a start, or whatever else a submission names a time for, can be put off: ten years of
+// 365 days.
+const MaxDelay = 10 * 365 * 24 * time.Hour
+
 // PriorityStep is how much earlier work of a priority is claimed than work of the next lower one that fell due at the same
 // time. So waiting work ages by itself: no execution waits behind one that fell due more than MaxPriority steps later.
 const PriorityStep = time.Minute

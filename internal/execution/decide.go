@@ -26,8 +26,8 @@ func Decide(c Control, cmd Command, now Instant) (Plan, error) {
 }
 
 func decideSubmit(cmd Submit) (Plan, error) {
-	if cmd.Priority < 0 || cmd.Priority > MaxPriority {
-		return Plan{}, Errorf(CodeInvalidInput, "the priority must be from 0 to %d", MaxPriority)
+	if err := cmd.check(); err != nil {
+		return Plan{}, err
 	}
 	p := Plan{Status: Queued}
 	p.change(setN(FieldSchema, SchemaVersion), setN(FieldVersion, 1),
@@ -40,11 +40,29 @@ func decideSubmit(cmd Submit) (Plan, error) {
 	if cmd.Priority > 0 {
 		p.change(setN(FieldPriority, cmd.Priority))
 	}
-	if cmd.Delay > 0 {
+	switch {
+	case cmd.Delay > 0:
 		p.change(after(FieldAvailableAt, cmd.Delay))
+	case cmd.RunAt > 0:
+		p.change(setN(FieldAvailableAt, cmd.RunAt))
 	}
 	p.write(PayloadInput, cmd.Input)
 	return p, nil
+}
+
+// check refuses options that can't be meant. What depends on the time is for the caller to see to.
+func (cmd Submit) check() error {
+	switch {
+	case cmd.Priority < 0 || cmd.Priority > MaxPriority:
+		return InvalidOption("priority", "must be from 0 to %d", MaxPriority)
+	case cmd.Delay < 0 || cmd.Delay > MaxDelay:
+		return InvalidOption("delay", "must be from 0 to %d seconds", int64(MaxDelay.Seconds()))
+	case cmd.RunAt < 0 || cmd.RunAt > MaxInteger:
+		return InvalidOption("run_at", "is no time that can be kept")
+	case cmd.Delay > 0 && cmd.RunAt > 0:
+		return InvalidOption("delay", "must not be given together with run_at")
+	}
+	return nil
 }
 
 func decideClaim(c Control, cmd Claim) (Plan, error) {

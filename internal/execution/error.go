@@ -19,6 +19,7 @@ const (
 	CodeWaitMoved         Code = "wait_moved"         // the answer names another wait than the open one
 	CodeKeyReused         Code = "key_reused"         // the idempotency key is bound to another body
 	CodeInvalidInput      Code = "invalid_input"      // input or answer does not fit its schema; see Violations
+	CodeInvalidOption     Code = "invalid_option"     // an option of a submission can't be met; see Violations
 	CodeTooLarge          Code = "too_large"          // a payload is over its limit
 	CodeCapacity          Code = "capacity_reached"   // the deployment's admission ceiling
 	CodeDraining          Code = "draining"           // this process takes no more work
@@ -58,6 +59,14 @@ func (e *Error) Unwrap() error { return e.Err }
 // Errorf makes an [Error] from a code and a message for clients.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// InvalidOption is the error of an option of a submission, by its name in the contract: what must be of it.
+func InvalidOption(name, format string, args ...any) *Error {
+	must := fmt.Sprintf(format, args...)
+	e := Errorf(CodeInvalidOption, "the option %q %s", name, must)
+	e.Violations = []Violation{{Pointer: "/" + name, Rule: "option", Message: must}}
+	return e
 }
 
 // CodeOf returns the code of err: "" for nil, [CodeInternal] for an error that is not an [Error].

@@ -166,7 +166,8 @@ func (s *story) command(name string, args map[string]string) Command {
 	lease := s.duration(args, "lease", 30*time.Second)
 	switch name {
 	case "submit":
-		return Submit{ID: "x", Deployment: "d", Revision: "r", Owner: args["owner"], Priority: s.number(args, "priority", 0), Delay: s.duration(args, "delay", 0), Input: []byte("{}"),
+		return Submit{ID: "x", Deployment: "d", Revision: "r", Owner: args["owner"], Priority: s.number(args, "priority", 0), Delay: s.duration(args, "delay", 0),
+			RunAt: s.moment(args, "run_at"), Input: []byte("{}"),
 			Budgets: Budgets{LostLeases: s.number(args, "lost", 3), Retries: s.number(args, "retries", 2), Claims: s.number(args, "claims", 20)}}
 	case "claim":
 		return Claim{Worker: cmp.Or(args["worker"], "w"), Token: cmp.Or(args["token"], fmt.Sprintf("t%d", s.steps)), Lease: lease}
@@ -230,6 +231,14 @@ func (s *story) number(args map[string]string, name string, otherwise int64) int
 		s.t.Fatal(err)
 	}
 	return n
+}
+
+// moment is a time after the first command, in milliseconds.
+func (s *story) moment(args map[string]string, name string) int64 {
+	if _, ok := args[name]; !ok {
+		return 0
+	}
+	return born.Millis() + s.duration(args, name, 0).Milliseconds()
 }
 
 func (s *story) duration(args map[string]string, name string, otherwise time.Duration) time.Duration {

@@ -241,6 +241,9 @@ func conflicts() []provoked {
 		{"submitExecution", 413, "too_large", nil, func(r *rig) reply {
 			return r.call("POST", submitPath("echo"), `{"input":"`+strings.Repeat("x", testInput)+`"}`)
 		}},
+		{"submitExecution", 422, "invalid_option", nil, func(r *rig) reply {
+			return r.call("POST", submitPath("echo"), `{"input":1,"run_at":"9999-01-01T00:00:00Z"}`)
+		}},
 		{"submitExecution", 422, "invalid_input", nil, func(r *rig) reply {
 			return r.call("POST", submitPath("typed"), `{"input":{"n":"x"}}`)
 		}},

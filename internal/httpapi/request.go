@@ -3,9 +3,11 @@ package httpapi
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/windrow-run/windrow/api/contract"
@@ -36,7 +38,7 @@ type resumption struct {
 }
 
 func parseSubmission(body []byte) (submission, *problem.Problem) {
-	members, refused := parseMembers(body, "input", "owner", "priority")
+	members, refused := parseMembers(body, "input", "owner", "priority", "run_at", "delay")
 	if refused != nil {
 		return submission{}, refused
 	}
@@ -57,8 +59,19 @@ func parseSubmission(body []byte) (submission, *problem.Problem) {
 
 // options returns how the work is to be done.
 func (m members) options() (o runtime.SubmitOptions, refused *problem.Problem) {
-	o.Priority, refused = m.number("priority", 0, 0, execution.MaxPriority)
-	return o, refused
+	if o.Priority, refused = m.number("priority", 0, 0, execution.MaxPriority); refused != nil {
+		return o, refused
+	}
+	if o.Delay, refused = m.seconds("delay", 0); refused != nil {
+		return o, refused
+	}
+	if o.RunAt, refused = m.time("run_at"); refused != nil {
+		return o, refused
+	}
+	if m["run_at"] != nil && m["delay"] != nil {
+		return o, translated(execution.InvalidOption("delay", "must not be given together with run_at"))
+	}
+	return o, nil
 }
 
 func parseResumption(body []byte) (resumption, *problem.Problem) {
@@ -167,6 +180,35 @@ func (m members) number(name string, absent, least, most int64) (int64, *problem
 		return 0, invalidMember(name, "type", fmt.Sprintf("must be a whole number from %d to %d", least, most))
 	}
 	return number, nil
+}
+
+// seconds returns a member that is a number of seconds from least to execution.MaxDelay, or 0 where it is not there. What is
+// below a millisecond is rounded up, so that nothing is early.
+func (m members) seconds(name string, least float64) (time.Duration, *problem.Problem) {
+	value, ok := m[name]
+	if !ok {
+		return 0, nil
+	}
+	most := execution.MaxDelay.Seconds()
+	number, err := strconv.ParseFloat(string(value), 64)
+	if err != nil || number < least || number > most {
+		return 0, invalidMember(name, "type", fmt.Sprintf("must be a number of seconds from %v to %.0f", least, most))
+	}
+	return time.Duration(math.Ceil(number*1000)) * time.Millisecond, nil
+}
+
+// time returns a member that is a time, in milliseconds, or 0 where it is not there or tells one before 1970. What is below a
+// millisecond is rounded up, so that nothing is early.
+func (m members) time(name string) (int64, *problem.Problem) {
+	value, ok := m[name]
+	if !ok {
+		return 0, nil
+	}
+	var at *time.Time
+	if err := json.Unmarshal(value, &at); err != nil || at == nil {
+		return 0, invalidMember(name, "format", "must be a time as RFC 3339 has it, such as 2030-01-31T08:00:00Z")
+	}
+	return max(at.Add(time.Millisecond-1).UnixMilli(), 0), nil
 }
 
 // owner returns a member that names an owner, or "" where it is not there.

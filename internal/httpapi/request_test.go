@@ -36,6 +36,17 @@ func TestParseSubmission(t *testing.T) {
 		"empty name":      {`{"":1}`, "", "invalid_request /:unknown_member"},
 		"priority":        {`{"input":1,"priority":9}`, "1", ""},
 		"no priority":     {`{"input":1,"priority":10}`, "", "invalid_request /priority:type"},
+		"delay":           {`{"input":1,"delay":0.25}`, "1", ""},
+		"longest delay":   {`{"input":1,"delay":3.1536e8}`, "1", ""},
+		"no delay":        {`{"input":1,"delay":315360000.1}`, "", "invalid_request /delay:type"},
+		"endless delay":   {`{"input":1,"delay":1e999}`, "", "invalid_request /delay:type"},
+		"duration":        {`{"input":1,"delay":"5m"}`, "", "invalid_request /delay:type"},
+		"negative delay":  {`{"input":1,"delay":-1}`, "", "invalid_request /delay:type"},
+		"run at":          {`{"input":1,"run_at":"2030-01-31T08:00:00.5+01:00"}`, "1", ""},
+		"no time":         {`{"input":1,"run_at":"tomorrow"}`, "", "invalid_request /run_at:format"},
+		"null time":       {`{"input":1,"run_at":null}`, "", "invalid_request /run_at:format"},
+		"time of no zone": {`{"input":1,"run_at":"2030-01-31T08:00:00"}`, "", "invalid_request /run_at:format"},
+		"both":            {`{"input":1,"run_at":"2030-01-31T08:00:00Z","delay":0}`, "", "invalid_option /delay:option"},
 		"answer's option": {`{"input":1,"sequence":2}`, "", "invalid_request /sequence:unknown_member"},
 	}
 	for name, test := range tests {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"time"
 
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/handler"
@@ -22,13 +23,23 @@ type SubmitRequest struct {
 
 // SubmitOptions are how work is to be done. The zero value is that of work that says nothing of it.
 type SubmitOptions struct {
-	Priority int64 // 0 to execution.MaxPriority; higher is claimed earlier
+	Priority int64         // 0 to execution.MaxPriority; higher is claimed earlier
+	Delay    time.Duration // not to be started before now plus this, at most execution.MaxDelay; 0: at once
+	RunAt    int64         // not to be started before, in milliseconds; 0: at once. Not together with Delay
+}
+
+// possible refuses what names a time too far ahead.
+func (o SubmitOptions) possible(now execution.Instant) error {
+	if o.RunAt > now.Millis()+execution.MaxDelay.Milliseconds() {
+		return execution.InvalidOption("run_at", "must be at most %d days ahead", execution.MaxDelay/(24*time.Hour))
+	}
+	return nil
 }
 
 // Submit admits work to a deployment of this process, in one exchange where nothing is wrong with it. What a key is bound to
 // wins over everything else: the same request is answered the same also after the deployment, its schema, or a limit has
-// changed. Errors: CodeUnknownDeployment, CodeTooLarge, CodeInvalidInput with violations, CodeDraining, CodeKeyReused,
-// CodeCapacity; CodeUnavailable where the store could not be asked or refused, CodeUnconfirmed where it did not answer, also
+// changed. Errors: CodeUnknownDeployment, CodeTooLarge, CodeInvalidInput and CodeInvalidOption with violations, CodeDraining,
+// CodeKeyReused, CodeCapacity; CodeUnavailable where the store could not be asked or refused, CodeUnconfirmed where it did not answer, also
 // not when it was asked again.
 func (r *Runtime) Submit(ctx context.Context, req SubmitRequest) (store.Submitted, error) {
 	d := r.registry.find(req.Deployment)
@@ -38,7 +49,7 @@ func (r *Runtime) Submit(ctx context.Context, req SubmitRequest) (store.Submitte
 	}
 	s := store.Submission{Key: key, MaxNonterminal: d.maxNonterminal, Submit: execution.Submit{
 		ID: r.Store.NewID(key), Deployment: d.Name, Revision: d.Revision, Owner: req.Owner, Budgets: d.budgets, Priority: req.Priority,
-		Input: req.Input}}
+		Delay: req.Delay, RunAt: req.RunAt, Input: req.Input}}
 	// The same id both times: what was applied is replayed, which only a key makes worth telling.
 	out, err := twice(ctx, func() (store.Submitted, error) { return r.admit(ctx, s) })
 	out.Replayed = out.Replayed && req.Key != ""
@@ -54,6 +65,9 @@ func (r *Runtime) admissible(d *deployment, req SubmitRequest) error {
 		e := execution.Errorf(execution.CodeTooLarge, "the input has %d bytes, the limit is %d", len(req.Input), r.Settings.MaxPayload)
 		e.Limit = int64(r.Settings.MaxPayload)
 		return e
+	}
+	if err := req.possible(r.clock.now()); err != nil {
+		return err
 	}
 	if err := violated("the input", d.Input, req.Input); err != nil {
 		return err

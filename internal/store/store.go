@@ -44,7 +44,8 @@ type Store interface {
 	// Poll claims due work for the revisions that want some, in the order of [execution.Control.Rank], tells when the next piece falls due and whether maintenance
 	// has something to do, and records which revisions this process serves. A repeat with the same worker and token within the lease hands out the
 	// same batch, at no cost to a budget. It stops at about MaxBytes of payload but returns at least one. Malformed
-	// controls leave the index and never stall their neighbours. Work on its last chance is handed out to a solitary request
+	// controls leave the index and never stall their neighbours. Nothing is handed out before its AvailableAt, also where the
+	// clock was set back. Work on its last chance is handed out to a solitary request
 	// only.
 	Poll(ctx context.Context, r PollRequest) (Polled, error)
 

@@ -150,8 +150,7 @@ func (r *revision) yields(worker string, now, lease int64) bool {
 	return true
 }
 
-// promote moves what has fallen due, as much as may be claimed, from delayed to ready, where it stays also if the clock
-// steps back. rank tells the place of one that is due since then.
+// promote moves what has fallen due, as much as may be claimed, from delayed to ready. rank tells the place of one that is due since then.
 func (r *revision) promote(now int64, most int, rank func(id string, since int64) int64) {
 	for range most {
 		id, at, ok := r.delayed.due(now)

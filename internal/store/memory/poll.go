@@ -141,16 +141,26 @@ func (s *Store) claimEach(r store.PollRequest, out *store.Polled, now execution.
 	return nil
 }
 
-// next is the first that is ready. Those on their last chance, which were delayed, go where they are claimed from.
+// next is the first that is ready. What had fallen due before the clock was set back is put back. Those on their last chance, which
+// were delayed, go where they are claimed from.
 func (s *Store) next(rev *revision, now execution.Instant) (id string, ok bool) {
 	for {
 		id, _, ok = rev.ready.first()
-		if !ok || !s.items[id].control.LastChance() {
-			return id, ok
+		if !ok {
+			return "", false
 		}
-		rev.ready.drop(id)
-		if rev.isolate(id, now.Millis()) {
-			s.bells.ring(revisionOf(s.items[id].control))
+		c := s.items[id].control
+		switch {
+		case c.AvailableAt > now.Millis():
+			rev.ready.drop(id)
+			rev.delayed.put(id, c.AvailableAt)
+		case c.LastChance():
+			rev.ready.drop(id)
+			if rev.isolate(id, now.Millis()) {
+				s.bells.ring(revisionOf(c))
+			}
+		default:
+			return id, true
 		}
 	}
 }

@@ -16,7 +16,7 @@
 -- repeat hands out the same claims at no cost to a budget. A continued poll adds to the batch of its token. Of
 -- a shared one, which asks several partitions, each remembers also that it gave nothing, and so does one in doubt, of which a
 -- copy may be under way: that, and any with a lower number than what is remembered, claims nothing. At most
--- 100 members are moved or looked at. What can't be read leaves the index, what this release does not know is put off. Work on
+-- 100 members are moved or looked at. What had fallen due before the clock was set back is put back. What can't be read leaves the index, what this release does not know is put off. Work on
 -- its last chance is handed out to a solitary poll only, one at a time: it never fails for what runs beside it.
 local worker, token, max, mode, wants, packed, lease, number = unpack(cmsgpack.unpack(ARGV[1]))
 local function is(bits) return bit.band(mode, bits) > 0 end
@@ -140,6 +140,11 @@ local function take(index, q, id, p)
     return 'gone'
   elseif why == 'missing' or c and (c.s ~= 'q' or queue(c) ~= q) then
     leave(index .. q, id)
+    return 'gone'
+  elseif c and c.t > ms then
+    leave(index .. q, id)
+    enter('delayed:' .. q, c.t, id)
+    if soonest == 0 or c.t < soonest then soonest = c.t end
     return 'gone'
   elseif c and not solitary and last_chance(c) then
     leave(index .. q, id)
