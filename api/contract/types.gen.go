@@ -58,6 +58,7 @@ const (
 	ProblemCodeNotConfigured             ProblemCode = "not_configured"
 	ProblemCodeNotFound                  ProblemCode = "not_found"
 	ProblemCodeNotWaiting                ProblemCode = "not_waiting"
+	ProblemCodeOwnerCapacityReached      ProblemCode = "owner_capacity_reached"
 	ProblemCodeRateLimited               ProblemCode = "rate_limited"
 	ProblemCodeRequestTimeout            ProblemCode = "request_timeout"
 	ProblemCodeStoreUnavailable          ProblemCode = "store_unavailable"
@@ -110,6 +111,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeNotFound:
 		return true
 	case ProblemCodeNotWaiting:
+		return true
+	case ProblemCodeOwnerCapacityReached:
 		return true
 	case ProblemCodeRateLimited:
 		return true

@@ -251,6 +251,10 @@ func conflicts() []provoked {
 			r.call("POST", submitPath("echo"), `{"input":1}`, key)
 			return r.call("POST", submitPath("echo"), `{"input":2}`, key)
 		}},
+		{"submitExecution", 429, "owner_capacity_reached", func(s *setup) { s.idle, s.runtime.MaxOwned = true, 1 }, func(r *rig) reply {
+			r.call("POST", submitPath("echo"), `{"input":1,"owner":"ann"}`)
+			return r.call("POST", submitPath("echo"), `{"input":1,"owner":"ann"}`)
+		}},
 		{"submitExecution", 503, "capacity_reached", func(s *setup) { s.idle = true }, func(r *rig) reply {
 			for range 3 {
 				r.submit("echo", "1")

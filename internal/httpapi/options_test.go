@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -40,4 +41,22 @@ func TestOptionsThatCannotBeMet(t *testing.T) {
 	if unfinished, _ := r.stored(); unfinished != 0 {
 		t.Errorf("%d executions", unfinished)
 	}
+}
+
+// An owner's ceiling is told apart from a deployment's, with what an owner may have and next to what they may ask.
+func TestOwnersCeiling(t *testing.T) {
+	t.Parallel()
+	r := start(t, func(s *setup) {
+		s.idle, s.runtime.MaxOwned = true, 1
+		s.api.Limits = Limits{Rate: 100, Burst: 100}
+	})
+	r.projection(r.asked(`{"input":1,"owner":"ann"}`))
+	a := r.asked(`{"input":1,"owner":"ann"}`)
+	r.refuses(a, wrong{status: http.StatusTooManyRequests, code: "owner_capacity_reached", words: []string{`"limit":1`}})
+	if a.header.Get("Retry-After") == "" || !strings.HasSuffix(a.header.Get(rateHeader), `, "unfinished";r=0`) ||
+		!strings.HasSuffix(a.header.Get(ratePolicyHeader), `, "unfinished";q=1`) {
+		t.Errorf("headers %v", a.header)
+	}
+	r.projection(r.asked(`{"input":1,"owner":"bob"}`))
+	r.projection(r.asked(`{"input":1}`))
 }

@@ -21,6 +21,9 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		a.Logger.LogAttrs(r.Context(), slog.LevelError, "a request failed", slog.String("code", string(p.Code)),
 			slog.String("request_id", w.Header().Get(problem.RequestIDHeader)), slog.Any("error", err))
 	}
+	if p.Code == contract.ProblemCodeOwnerCapacityReached {
+		tellOwned(w.Header(), p.Limit)
+	}
 	p.Write(w)
 }
 
@@ -66,7 +69,7 @@ func sentence(text string) string {
 func codeOf(code execution.Code) (contract.ProblemCode, bool) {
 	switch code {
 	case execution.CodeNotFound, execution.CodeUnknownDeployment, execution.CodeNotWaiting, execution.CodeWaitMoved,
-		execution.CodeKeyReused, execution.CodeInvalidInput, execution.CodeInvalidOption, execution.CodeTooLarge, execution.CodeCapacity,
+		execution.CodeKeyReused, execution.CodeInvalidInput, execution.CodeInvalidOption, execution.CodeTooLarge, execution.CodeCapacity, execution.CodeOwnerCapacity,
 		execution.CodeDraining, execution.CodeUnavailable, execution.CodeUnconfirmed:
 		return contract.ProblemCode(code), true
 	case execution.CodeCursorInvalid:

@@ -39,7 +39,7 @@ func (o SubmitOptions) possible(now execution.Instant) error {
 // Submit admits work to a deployment of this process, in one exchange where nothing is wrong with it. What a key is bound to
 // wins over everything else: the same request is answered the same also after the deployment, its schema, or a limit has
 // changed. Errors: CodeUnknownDeployment, CodeTooLarge, CodeInvalidInput and CodeInvalidOption with violations, CodeDraining,
-// CodeKeyReused, CodeCapacity; CodeUnavailable where the store could not be asked or refused, CodeUnconfirmed where it did not answer, also
+// CodeKeyReused, CodeCapacity, CodeOwnerCapacity; CodeUnavailable where the store could not be asked or refused, CodeUnconfirmed where it did not answer, also
 // not when it was asked again.
 func (r *Runtime) Submit(ctx context.Context, req SubmitRequest) (store.Submitted, error) {
 	d := r.registry.find(req.Deployment)
@@ -47,7 +47,7 @@ func (r *Runtime) Submit(ctx context.Context, req SubmitRequest) (store.Submitte
 	if err := r.admissible(d, req); err != nil {
 		return r.replay(ctx, d, key, err)
 	}
-	s := store.Submission{Key: key, MaxNonterminal: d.maxNonterminal, Submit: execution.Submit{
+	s := store.Submission{Key: key, MaxNonterminal: d.maxNonterminal, MaxOwned: r.Settings.MaxOwned, Submit: execution.Submit{
 		ID: r.Store.NewID(key), Deployment: d.Name, Revision: d.Revision, Owner: req.Owner, Budgets: d.budgets, Priority: req.Priority,
 		Delay: req.Delay, RunAt: req.RunAt, Input: req.Input}}
 	// The same id both times: what was applied is replayed, which only a key makes worth telling.
@@ -126,7 +126,7 @@ func twice[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	}
 	first := unconfirmed(err)
 	out, err = ask()
-	passing := execution.Unknown(err) || execution.Is(err, execution.CodeCapacity)
+	passing := execution.Unknown(err) || execution.NoRoom(err)
 	if passing && execution.Is(first, execution.CodeUnconfirmed) {
 		return out, first
 	}

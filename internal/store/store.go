@@ -35,7 +35,7 @@ type Store interface {
 
 	// Submit admits an execution as a whole: binding, capacity, control, input, index, doorbell. Outcomes: created;
 	// replayed, where the key is bound to the same fingerprint or an execution of the same id exists (a repeat); an error
-	// of CodeKeyReused, CodeCapacity (nothing written) or CodeUnavailable.
+	// of CodeKeyReused, CodeCapacity, CodeOwnerCapacity, CodeInvalidOption (nothing written) or CodeUnavailable.
 	Submit(ctx context.Context, s Submission) (Submitted, error)
 
 	// FindKey looks an idempotency key up. Outcomes: replayed; CodeKeyReused; CodeNotFound where it is not bound.
@@ -134,6 +134,22 @@ type Submission struct {
 	execution.Submit
 	Key            Key
 	MaxNonterminal int64 // ceiling of unfinished executions of the deployment; 0: none
+	// MaxOwned is the ceiling of unfinished executions of the owner, those that were admitted with one; 0, or no owner: none.
+	MaxOwned int64
+}
+
+// Full is the error of a deployment that has as much unfinished work as it may.
+func Full(ceiling int64) error {
+	e := execution.Errorf(execution.CodeCapacity, "the deployment has %d unfinished executions", ceiling)
+	e.Limit = ceiling
+	return e
+}
+
+// OwnerFull is the error of an owner who has as much unfinished work as they may.
+func OwnerFull(ceiling int64) error {
+	e := execution.Errorf(execution.CodeOwnerCapacity, "the owner has %d unfinished executions", ceiling)
+	e.Limit = ceiling
+	return e
 }
 
 // Submitted is the outcome of a submission.

@@ -119,6 +119,8 @@ func about(code contract.ProblemCode) (status int, title string) {
 		return http.StatusUnprocessableEntity, "The Idempotency-Key is bound to another request"
 	case contract.ProblemCodeRateLimited:
 		return http.StatusTooManyRequests, "Too many requests"
+	case contract.ProblemCodeOwnerCapacityReached:
+		return http.StatusTooManyRequests, "The owner has as much unfinished work as they may"
 	case contract.ProblemCodeTooManyViewers:
 		return http.StatusTooManyRequests, "Too many streams are followed"
 	case contract.ProblemCodeHeadersTooLarge:

@@ -11,6 +11,7 @@ type index struct {
 	streamTTL   int64
 	revisions   map[store.Revision]*revision
 	nonterminal map[string]int64 // by deployment: what admission ceilings are compared with
+	owned       map[string]int64 // by owner, those admitted under a ceiling
 	leases      *agenda          // running, by the end of the lease
 	waits       *agenda          // waiting with a deadline
 	ended       *agenda          // terminal, by the end of retention
@@ -39,6 +40,7 @@ func newIndex(l store.Limits) *index {
 		streamTTL:   l.StreamTTL.Milliseconds(),
 		revisions:   map[store.Revision]*revision{},
 		nonterminal: map[string]int64{},
+		owned:       map[string]int64{},
 		leases:      newAgenda(),
 		waits:       newAgenda(),
 		ended:       newAgenda(),

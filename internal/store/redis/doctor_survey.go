@@ -126,7 +126,7 @@ var keyTypes = map[string]struct {
 	mortal bool
 }{
 	"ready:": {is: "zset"}, "solitary:": {is: "zset"}, "delayed:": {is: "zset"}, "leases": {is: "zset"}, "running": {is: "zset"}, "waits": {is: "zset"},
-	"retention": {is: "zset"}, "malformed": {is: "zset"}, "served": {is: "zset"}, "capacity": {is: "hash"}, "lease": {is: "string"},
+	"retention": {is: "zset"}, "malformed": {is: "zset"}, "served": {is: "zset"}, "capacity": {is: "hash"}, "owned:": {is: "zset"}, "lease": {is: "string"},
 	"batch:": {"string", true}, "turn:": {"string", true}, "wake:": {"stream", true}, "tally": {"string", true}, "stamp": {"string", true},
 	"ack": {"string", true},
 }

@@ -46,7 +46,7 @@ func (m *model) someone(rt *rapid.T) string {
 }
 
 func (m *model) submit(rt *rapid.T) {
-	s := store.Submission{MaxNonterminal: pick[int64](rt, "ceiling", 0, 0, 1, 3)}
+	s := store.Submission{MaxNonterminal: pick[int64](rt, "ceiling", 0, 0, 1, 3), MaxOwned: pick[int64](rt, "owner's ceiling", 0, 0, 1, 3)}
 	s.Submit = execution.Submit{
 		Deployment: pick(rt, "deployment", "a", "b"),
 		Revision:   pick(rt, "revision", "r1", "r1", "r2"),

@@ -7,6 +7,12 @@ local function queue(c)
   return c.d .. '@' .. c.r
 end
 
+-- The unfinished executions of an owner that were admitted under a ceiling, by creation. Counting them needs no counter that
+-- could go wrong.
+local function owned_by(owner)
+  return 'owned:' .. redis.sha1hex(owner)
+end
+
 local function enter(index, score, id)
   local reply = try('ZADD', anchor .. index, text(score), id)
   if failed(reply, 'WRONGTYPE') then
@@ -135,15 +141,25 @@ local function reindex(c, n, before)
     enter('waits', n.h, n.id)
   elseif ENDED[n.s] then
     free(n, before)
+    if n['@'] ~= '' then leave(owned_by(n.o), n.id) end
     enter('retention', ms + TERMINAL_TTL, n.id)
     expire(n)
   end
+end
+
+-- Takes an execution whose control can't be read out of its owner's index.
+local function disown(id)
+  local raw = redis.pcall('HMGET', key('c', id), 'o', '@')
+  if failed(raw) or not raw[2] then return end
+  local owner = raw[1] or redis.pcall('HGET', key('m', id), 'o')
+  if type(owner) == 'string' then leave(owned_by(owner), id) end
 end
 
 -- Takes a control that can't be read out of every index and lists it for repair. Its place is freed once.
 local function reject(id, where)
   leave(where, id)
   for _, index in ipairs({'leases', 'running', 'waits', 'retention'}) do leave(index, id) end
+  disown(id)
   local listed = enter('malformed', ms, id)
   local raw = redis.pcall('HMGET', key('c', id), 'd', 'r', 's')
   if failed(raw) then raw = {} end

@@ -24,6 +24,7 @@ end
 -- Whether a well-formed control stands where it will be found. What an older release put off stands a little later.
 local function indexed(c)
   local later = ms + FOREIGN_DELAY
+  if c['@'] ~= '' and not ENDED[c.s] and not stands(owned_by(c.o), c.id) then return false end
   if c.s == 'q' then
     return stands('ready:' .. queue(c), c.id) or stands('solitary:' .. queue(c), c.id, later) or stands('delayed:' .. queue(c), c.id, math.max(c.t, later))
   elseif c.s == 'r' then
@@ -88,6 +89,7 @@ local function belongs(index, c)
   if index == 'waits' then return c.s == 'w' and c.h > 0 end
   if index == 'retention' then return ENDED[c.s] end
   local kind, q = string.match(index, '^(%a+):(.*)$')
+  if kind == 'owned' then return c['@'] ~= '' and not ENDED[c.s] and index == owned_by(c.o) end
   if not kind or c.s ~= 'q' or queue(c) ~= q then return false end
   if kind == 'solitary' then return last_chance(c) end
   return not stands('solitary:' .. q, c.id) and (kind == 'ready' or not stands('ready:' .. q, c.id))

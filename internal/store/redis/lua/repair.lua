@@ -135,6 +135,7 @@ end
 -- Ends an execution whose control can't be read, or removes it where nothing of it can be saved. Its place was freed when it
 -- was listed as malformed; where it was not, that is done here.
 local function bury(id, queues)
+  disown(id)
   local raw, parts = remains(id)
   local listed = stands('malformed', id)
   if parts and parts.d and parts.r then queues[parts.d .. '@' .. parts.r] = true end
@@ -170,6 +171,7 @@ end
 
 local function reenter(c)
   leave('malformed', c.id)
+  if c['@'] ~= '' and not ENDED[c.s] then enter(owned_by(c.o), c.b, c.id) end
   if c.s == 'q' then
     leave('delayed:' .. queue(c), c.id)
     enqueue(c)
