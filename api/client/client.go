@@ -70,16 +70,26 @@ type SubmitOptions struct {
 	RunAt time.Time
 	// Delay is after how long the work is started at the earliest, at most 3,650 days. Not together with RunAt.
 	Delay time.Duration
+	// QueueTTL is after how long the execution fails if no worker has taken it up. 0: never.
+	QueueTTL time.Duration
+	// Deadline is by when the execution must have ended, else it fails. Zero: never.
+	Deadline time.Time
 }
 
 // request is the body of a submission.
 func (o *SubmitOptions) request(input json.RawMessage) contract.SubmitRequest {
-	body := contract.SubmitRequest{Input: input, Priority: o.Priority, Delay: o.Delay.Seconds()}
-	if !o.RunAt.IsZero() {
-		at := o.RunAt.UTC()
-		body.RunAt = &at
-	}
+	body := contract.SubmitRequest{Input: input, Priority: o.Priority, Delay: o.Delay.Seconds(), QueueTTL: o.QueueTTL.Seconds()}
+	body.RunAt, body.Deadline = moment(o.RunAt), moment(o.Deadline)
 	return body
+}
+
+// moment is a time as an option that may be left out.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
 }
 
 // Submit hands in work and returns as soon as it is accepted. Input is anything that can be written as JSON;

@@ -237,8 +237,11 @@ type Execution struct {
 	// CreatedAt RFC 3339 in UTC with milliseconds.
 	//
 	// Examples: 2026-03-01T09:30:00.000Z
-	CreatedAt  Timestamp `json:"created_at"`
-	Deployment string    `json:"deployment"`
+	CreatedAt Timestamp `json:"created_at"`
+
+	// Deadline By when the execution must have ended; null for never.
+	Deadline   *Timestamp `json:"deadline"`
+	Deployment string     `json:"deployment"`
 
 	// Error Why the execution failed, or why it will be tried again. Null where there is no error.
 	Error *Failure `json:"error"`
@@ -508,6 +511,10 @@ type StreamTokenRequest struct {
 
 // SubmitRequest defines model for SubmitRequest.
 type SubmitRequest struct {
+	// Deadline The time by which the execution must have ended, at most 3,650 days ahead; else it fails as `deadline_exceeded`. Work
+	// that runs is told to stop then.
+	Deadline *time.Time `json:"deadline,omitempty"`
+
 	// Delay After how many seconds the work is started at the earliest, at most 3,650 days. What is below a millisecond is rounded
 	// up. Not together with `run_at`.
 	Delay float64 `json:"delay,omitempty"`
@@ -522,6 +529,10 @@ type SubmitRequest struct {
 	// Priority Work of a higher priority is started earlier, as if it had fallen due one minute sooner for each step; so what waits
 	// is overtaken for nine minutes at most. Without it, 0.
 	Priority int64 `json:"priority,omitempty"`
+
+	// QueueTTL After how many seconds the execution fails as `queue_expired` if no worker has taken it up, at most 3,650 days. It
+	// counts from the submission, also where the start is delayed.
+	QueueTTL float64 `json:"queue_ttl,omitempty"`
 
 	// RunAt The time before which the work is not started, at most 3,650 days ahead; one that has passed starts it at once. Not
 	// together with `delay`.

@@ -7,7 +7,7 @@ import (
 )
 
 // Context is what a deployment's function gets: the context of its attempt, which also names the execution. It ends when the attempt
-// must stop; [context.Cause] then is [ErrCanceled], [ErrLeaseLost] or [ErrShutdown].
+// must stop; [context.Cause] then is [ErrCanceled], [ErrDeadline], [ErrLeaseLost] or [ErrShutdown].
 //
 // It can be passed on wherever a [context.Context] is taken. Only this package makes one; package durabletest runs a
 // deployment in a test.
@@ -36,6 +36,8 @@ const (
 	ErrCanceled = handler.ErrCanceled
 	// ErrLeaseLost says that the worker was away too long: another attempt may run already.
 	ErrLeaseLost = handler.ErrLeaseLost
+	// ErrDeadline says that the execution should have ended by now. It ends as failed, whatever the function returns.
+	ErrDeadline = handler.ErrDeadline
 	// ErrShutdown says that the process shuts down. The execution goes on elsewhere from its last checkpoint.
 	ErrShutdown = handler.ErrShutdown
 )

@@ -125,6 +125,7 @@ func TestClientCommands(t *testing.T) {
 		"submit JSON":         {"submit story 1e400 --key k", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":1e400} key=k`}},
 		"submit priority":     {"submit story 1 --priority 9", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":1,"priority":9}`}},
 		"submit later":        {"submit story 1 --delay 90m", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"delay":5400,"input":1}`}},
+		"submit in time":      {"submit story 1 --queue-ttl 1m --deadline 2030-01-31T09:00:00+01:00", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"deadline":"2030-01-31T08:00:00Z","input":1,"queue_ttl":60}`}},
 		"submit at a time":    {"submit story 1 --run-at 2030-01-31T09:00:00.5+01:00", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":1,"run_at":"2030-01-31T08:00:00.5Z"}`}},
 		"submit stdin":        {"submit story -", "[1]\n", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":[1]}`}},
 		"submit file":         {"submit story @" + file, "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":{"from":"file"}}`}},

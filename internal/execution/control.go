@@ -68,6 +68,8 @@ type Control struct {
 	LeaseUntil int64  // end of the lease; zero unless running
 
 	AvailableAt int64 // not to be claimed before; zero unless queued
+	QueueUntil  int64 // to be claimed for the first time by then; zero: whenever
+	Deadline    int64 // to have ended by then; zero: whenever
 	CanceledAt  int64 // when cancellation was asked for; zero if it never was
 
 	WaitSequence int64 // id of the open wait: the version that opened it; zero unless waiting
@@ -145,5 +147,31 @@ func Phases() []Phase {
 func (c Control) LastChance() bool {
 	return c.LostLeases > 0 && (c.LostLeases+1 >= c.Budgets.LostLeases || c.Claims+1 >= c.Budgets.Claims)
 }
+
+// Expiry is when an execution that is queued or waiting is ended, or its wait, because the time is over; zero: never. What runs
+// is told by its worker.
+func (c Control) Expiry() int64 {
+	switch c.Status { //nolint:exhaustive // the others have none
+	case Queued:
+		if c.Attempt > 0 {
+			return c.Deadline
+		}
+		return earlier(c.Deadline, c.QueueUntil)
+	case Waiting:
+		return earlier(c.Deadline, c.WaitUntil)
+	}
+	return 0
+}
+
+// earlier is the earlier of two times, of which each may not be set.
+func earlier(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// Overdue reports whether the deadline has passed.
+func (c Control) Overdue(now Instant) bool { return c.Deadline != 0 && now.Millis() >= c.Deadline }
 
 func (c Control) cancelPending() bool { return c.CanceledAt != 0 }

@@ -5,7 +5,8 @@ package execution
 // answer, CodeInvalidTransition for the rest. A plan that changes nothing is no error.
 //
 // A caller that can't know the store's time passes one at which the command is not refused for its deadline, and the
-// store compares again: 0 with an owned command, [Forever] with Recover and ExpireWait. No stamp of the control will do,
+// store compares again: 0 with an owned command, [Forever] with ExpireWait, and with Recover and Expire the time at which
+// the store listed the execution. No stamp of the control will do,
 // since the store's clock may have stepped back since.
 func Decide(c Control, cmd Command, now Instant) (Plan, error) {
 	switch cmd := cmd.(type) {
@@ -21,6 +22,8 @@ func Decide(c Control, cmd Command, now Instant) (Plan, error) {
 		return decideRecover(c, cmd, now)
 	case ExpireWait:
 		return decideExpireWait(c, cmd, now)
+	case Expire:
+		return decideExpire(c, now), nil
 	}
 	return decideOwned(c, cmd, now)
 }
@@ -46,6 +49,12 @@ func decideSubmit(cmd Submit) (Plan, error) {
 	case cmd.RunAt > 0:
 		p.change(setN(FieldAvailableAt, cmd.RunAt))
 	}
+	if cmd.QueueTTL > 0 {
+		p.change(after(FieldQueueUntil, cmd.QueueTTL))
+	}
+	if cmd.Deadline > 0 {
+		p.change(setN(FieldDeadline, cmd.Deadline))
+	}
 	p.write(PayloadInput, cmd.Input)
 	return p, nil
 }
@@ -59,6 +68,10 @@ func (cmd Submit) check() error {
 		return InvalidOption("delay", "must be from 0 to %d seconds", int64(MaxDelay.Seconds()))
 	case cmd.RunAt < 0 || cmd.RunAt > MaxInteger:
 		return InvalidOption("run_at", "is no time that can be kept")
+	case cmd.QueueTTL < 0 || cmd.QueueTTL > MaxDelay:
+		return InvalidOption("queue_ttl", "must be from 0 to %d seconds", int64(MaxDelay.Seconds()))
+	case cmd.Deadline < 0 || cmd.Deadline > MaxInteger:
+		return InvalidOption("deadline", "is no time that can be kept")
 	case cmd.Delay > 0 && cmd.RunAt > 0:
 		return InvalidOption("delay", "must not be given together with run_at")
 	}
@@ -129,6 +142,37 @@ func decideExpireWait(c Control, cmd ExpireWait, now Instant) (Plan, error) {
 	return p, nil
 }
 
+// Expired is the command for an execution whose expiry has passed: Expire, or ExpireWait where the wait alone is over. A wait
+// that can't be read has no default answer.
+func Expired(c Control, wait []byte, now Instant) Command {
+	if c.Status != Waiting || c.Overdue(now) {
+		return Expire{}
+	}
+	cmd := ExpireWait{Sequence: c.WaitSequence}
+	if w, err := DecodeWait(wait); err == nil {
+		cmd.Default = w.Default
+	}
+	return cmd
+}
+
+// decideExpire ends what is not running and whose time is over.
+func decideExpire(c Control, now Instant) Plan {
+	if at := c.Expiry(); at == 0 || now.Millis() < at {
+		return Plan{Status: c.Status}
+	}
+	var p Plan
+	switch {
+	case c.Overdue(now):
+		p = fail(c.Status, DeadlineExceeded())
+	case c.Status == Queued:
+		p = fail(c.Status, queueExpired())
+	default:
+		return Plan{Status: c.Status} // for ExpireWait to see to
+	}
+	p.Guard = Guard{Kind: GuardOverdue, Version: c.Version}
+	return p
+}
+
 // decideRecover takes work back from a worker that stopped renewing its lease. Cancel wins; then the budgets, each for
 // its own cause.
 func decideRecover(c Control, cmd Recover, now Instant) (Plan, error) {
@@ -142,6 +186,8 @@ func decideRecover(c Control, cmd Recover, now Instant) (Plan, error) {
 	switch {
 	case c.cancelPending():
 		p = finish(Running, Canceled)
+	case c.Overdue(now):
+		p = fail(Running, DeadlineExceeded())
 	case c.LostLeases+1 >= c.Budgets.LostLeases:
 		p = fail(Running, leaseLost(c.LostLeases+1))
 	case c.Claims >= c.Budgets.Claims:

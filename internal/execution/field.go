@@ -24,6 +24,8 @@ const (
 	FieldToken        Field = "k"
 	FieldLeaseUntil   Field = "e"
 	FieldAvailableAt  Field = "t"
+	FieldQueueUntil   Field = "jq"
+	FieldDeadline     Field = "j"
 	FieldCanceledAt   Field = "x"
 	FieldWaitSequence Field = "q"
 	FieldWaitUntil    Field = "h"
@@ -38,7 +40,7 @@ const (
 // numberFields and textFields list the fields in the order in which records are written.
 func numberFields() []Field {
 	return []Field{FieldSchema, FieldVersion, FieldFence, FieldAttempt, FieldLostLeases, FieldRetries, FieldClaims,
-		FieldBudgetLost, FieldBudgetRetry, FieldBudgetClaims, FieldPriority, FieldLeaseUntil, FieldAvailableAt, FieldCanceledAt,
+		FieldBudgetLost, FieldBudgetRetry, FieldBudgetClaims, FieldPriority, FieldLeaseUntil, FieldAvailableAt, FieldQueueUntil, FieldDeadline, FieldCanceledAt,
 		FieldWaitSequence, FieldWaitUntil, FieldProgress, FieldWatchedUntil, FieldCreatedAt, FieldUpdatedAt}
 }
 
@@ -82,6 +84,10 @@ func (c *Control) moment(f Field) *int64 {
 		return &c.LeaseUntil
 	case FieldAvailableAt:
 		return &c.AvailableAt
+	case FieldQueueUntil:
+		return &c.QueueUntil
+	case FieldDeadline:
+		return &c.Deadline
 	case FieldCanceledAt:
 		return &c.CanceledAt
 	case FieldWaitSequence:

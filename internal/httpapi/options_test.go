@@ -17,8 +17,8 @@ func (r *rig) asked(body string, headers ...string) reply {
 func TestOptionsShow(t *testing.T) {
 	t.Parallel()
 	r := start(t, func(s *setup) { s.idle = true })
-	a := r.asked(`{"input":1,"priority":7,"run_at":"2030-01-31T09:00:00.0001+01:00"}`)
-	r.has(a, `"priority":7`, `"available_at":"2030-01-31T08:00:00.001Z"`)
+	a := r.asked(`{"input":1,"priority":7,"deadline":"2030-01-31T10:00:00+01:00","run_at":"2030-01-31T09:00:00.0001+01:00"}`)
+	r.has(a, `"priority":7`, `"available_at":"2030-01-31T08:00:00.001Z"`, `"deadline":"2030-01-31T09:00:00.000Z"`)
 
 	before := time.Now()
 	e := r.projection(r.asked(`{"input":1,"delay":0.25}`))
@@ -34,6 +34,8 @@ func TestOptionsThatCannotBeMet(t *testing.T) {
 	r := start(t, func(s *setup) { s.idle = true })
 	for body, words := range map[string][]string{
 		`{"input":1,"run_at":"9999-01-01T00:00:00Z"}`:           {"3650 days", `"pointer":"/run_at"`, `"rule":"option"`},
+		`{"input":1,"deadline":"9999-01-01T00:00:00Z"}`:         {"3650 days", `"pointer":"/deadline"`},
+		`{"input":1,"deadline":"1960-01-01T00:00:00Z"}`:         {"has passed", `"pointer":"/deadline"`},
 		`{"input":1,"run_at":"2030-01-01T00:00:00Z","delay":1}`: {"together", `"pointer":"/delay"`},
 	} {
 		r.refuses(r.asked(body), wrong{status: http.StatusUnprocessableEntity, code: "invalid_option", words: words})

@@ -32,6 +32,7 @@ func projectionOf(r store.Record) ([]byte, error) {
 	dst = appendTime(append(dst, ','), "cancellation_requested_at", c.CanceledAt)
 	dst = appendTime(append(dst, ','), "available_at", c.AvailableAt)
 	dst = appendNumber(append(dst, ','), "priority", c.Priority)
+	dst = appendTime(append(dst, ','), "deadline", c.Deadline)
 	dst = appendTime(append(dst, ','), "created_at", c.CreatedAt)
 	dst = appendTime(append(dst, ','), "updated_at", c.UpdatedAt)
 	return append(appendLinks(append(dst, ','), c.ID), '}'), nil

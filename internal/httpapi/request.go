@@ -38,7 +38,7 @@ type resumption struct {
 }
 
 func parseSubmission(body []byte) (submission, *problem.Problem) {
-	members, refused := parseMembers(body, "input", "owner", "priority", "run_at", "delay")
+	members, refused := parseMembers(body, "input", "owner", "priority", "run_at", "delay", "queue_ttl", "deadline")
 	if refused != nil {
 		return submission{}, refused
 	}
@@ -67,6 +67,15 @@ func (m members) options() (o runtime.SubmitOptions, refused *problem.Problem) {
 	}
 	if o.RunAt, refused = m.time("run_at"); refused != nil {
 		return o, refused
+	}
+	if o.QueueTTL, refused = m.seconds("queue_ttl", 0.001); refused != nil {
+		return o, refused
+	}
+	if o.Deadline, refused = m.time("deadline"); refused != nil {
+		return o, refused
+	}
+	if m["deadline"] != nil {
+		o.Deadline = max(o.Deadline, 1) // one before 1970 has passed as well
 	}
 	if m["run_at"] != nil && m["delay"] != nil {
 		return o, translated(execution.InvalidOption("delay", "must not be given together with run_at"))

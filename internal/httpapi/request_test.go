@@ -47,6 +47,9 @@ func TestParseSubmission(t *testing.T) {
 		"null time":       {`{"input":1,"run_at":null}`, "", "invalid_request /run_at:format"},
 		"time of no zone": {`{"input":1,"run_at":"2030-01-31T08:00:00"}`, "", "invalid_request /run_at:format"},
 		"both":            {`{"input":1,"run_at":"2030-01-31T08:00:00Z","delay":0}`, "", "invalid_option /delay:option"},
+		"in time":         {`{"input":1,"queue_ttl":0.001,"deadline":"2030-01-31T08:00:00Z"}`, "1", ""},
+		"no queue":        {`{"input":1,"queue_ttl":0}`, "", "invalid_request /queue_ttl:type"},
+		"no deadline":     {`{"input":1,"deadline":1}`, "", "invalid_request /deadline:format"},
 		"answer's option": {`{"input":1,"sequence":2}`, "", "invalid_request /sequence:unknown_member"},
 	}
 	for name, test := range tests {

@@ -26,12 +26,21 @@ type SubmitOptions struct {
 	Priority int64         // 0 to execution.MaxPriority; higher is claimed earlier
 	Delay    time.Duration // not to be started before now plus this, at most execution.MaxDelay; 0: at once
 	RunAt    int64         // not to be started before, in milliseconds; 0: at once. Not together with Delay
+	QueueTTL time.Duration // to be taken up by now plus this, at most execution.MaxDelay; 0: whenever
+	Deadline int64         // to have ended by then, in milliseconds; 0: whenever
 }
 
-// possible refuses what names a time too far ahead.
+// possible refuses what names a time that is too far ahead or too late.
 func (o SubmitOptions) possible(now execution.Instant) error {
-	if o.RunAt > now.Millis()+execution.MaxDelay.Milliseconds() {
-		return execution.InvalidOption("run_at", "must be at most %d days ahead", execution.MaxDelay/(24*time.Hour))
+	const days = execution.MaxDelay / (24 * time.Hour)
+	last := now.Millis() + execution.MaxDelay.Milliseconds()
+	switch {
+	case o.RunAt > last:
+		return execution.InvalidOption("run_at", "must be at most %d days ahead", days)
+	case o.Deadline > last:
+		return execution.InvalidOption("deadline", "must be at most %d days ahead", days)
+	case o.Deadline != 0 && o.Deadline <= now.Millis():
+		return execution.InvalidOption("deadline", "has passed")
 	}
 	return nil
 }
@@ -49,7 +58,7 @@ func (r *Runtime) Submit(ctx context.Context, req SubmitRequest) (store.Submitte
 	}
 	s := store.Submission{Key: key, MaxNonterminal: d.maxNonterminal, MaxOwned: r.Settings.MaxOwned, Submit: execution.Submit{
 		ID: r.Store.NewID(key), Deployment: d.Name, Revision: d.Revision, Owner: req.Owner, Budgets: d.budgets, Priority: req.Priority,
-		Delay: req.Delay, RunAt: req.RunAt, Input: req.Input}}
+		Delay: req.Delay, RunAt: req.RunAt, QueueTTL: req.QueueTTL, Deadline: req.Deadline, Input: req.Input}}
 	// The same id both times: what was applied is replayed, which only a key makes worth telling.
 	out, err := twice(ctx, func() (store.Submitted, error) { return r.admit(ctx, s) })
 	out.Replayed = out.Replayed && req.Key != ""

@@ -45,7 +45,7 @@ type Store interface {
 	// has something to do, and records which revisions this process serves. A repeat with the same worker and token within the lease hands out the
 	// same batch, at no cost to a budget. It stops at about MaxBytes of payload but returns at least one. Malformed
 	// controls leave the index and never stall their neighbours. Nothing is handed out before its AvailableAt, also where the
-	// clock was set back. Work on its last chance is handed out to a solitary request
+	// clock was set back, nor what is queued after its expiry, but for work on its last chance. Work on its last chance is handed out to a solitary request
 	// only.
 	Poll(ctx context.Context, r PollRequest) (Polled, error)
 
@@ -68,7 +68,8 @@ type Store interface {
 	// CodeNotFound.
 	Cancel(ctx context.Context, id string, scope Scope, reason string) (Record, error)
 
-	// Maintain does at most limit pieces of each kind of overdue work: leases that ran out, waits that expired, ended
+	// Maintain does at most limit pieces of each kind of overdue work: leases that ran out, what is queued or waits
+	// after its expiry, ended
 	// executions past their retention. A store whose clock may be set back shortens leases that lie further ahead than any
 	// that was asked for.
 	Maintain(ctx context.Context, limit int) (Maintained, error)
@@ -254,7 +255,7 @@ type Resumed struct {
 // Maintained counts what one pass did.
 type Maintained struct {
 	Requeued  int // leases that ran out, back in the queue
-	Failed    int // of those, and of expired waits: budgets spent, or nobody answered
+	Failed    int // of those, and of what expired: budgets spent, nobody answered, or the time was over
 	Canceled  int // of those: a cancel was pending
 	Defaulted int // waits that took their default answer
 	Removed   int // ended executions erased after their retention

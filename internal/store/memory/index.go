@@ -13,7 +13,7 @@ type index struct {
 	nonterminal map[string]int64 // by deployment: what admission ceilings are compared with
 	owned       map[string]int64 // by owner, those admitted under a ceiling
 	leases      *agenda          // running, by the end of the lease
-	waits       *agenda          // waiting with a deadline
+	waits       *agenda          // queued or waiting, by expiry
 	ended       *agenda          // terminal, by the end of retention
 	logs        *agenda          // terminal, by the end of the event log's retention
 }
@@ -73,11 +73,12 @@ func (x *index) follow(before, after execution.Control, now execution.Instant) (
 	x.leave(before)
 	x.count(before, -1)
 	x.count(after, 1)
+	if at := after.Expiry(); at != 0 {
+		x.waits.put(after.ID, at)
+	}
 	switch {
 	case after.Status == execution.Queued:
 		return x.revision(revisionOf(after)).enqueue(after, now.Millis())
-	case after.Status == execution.Waiting && after.WaitUntil != 0:
-		x.waits.put(after.ID, after.WaitUntil)
 	case after.Status.Terminal():
 		x.ended.put(after.ID, now.Millis()+x.terminalTTL)
 		x.logs.put(after.ID, now.Millis()+x.streamTTL)
@@ -86,6 +87,7 @@ func (x *index) follow(before, after execution.Control, now execution.Instant) (
 }
 
 func (x *index) leave(c execution.Control) {
+	x.waits.drop(c.ID)
 	switch {
 	case c.Status == execution.Queued:
 		r := x.revision(revisionOf(c))
@@ -94,8 +96,6 @@ func (x *index) leave(c execution.Control) {
 		r.solitary.drop(c.ID)
 	case c.Status == execution.Running:
 		x.leases.drop(c.ID)
-	case c.Status == execution.Waiting:
-		x.waits.drop(c.ID)
 	case c.Status.Terminal():
 		x.ended.drop(c.ID)
 		x.logs.drop(c.ID)

@@ -141,7 +141,8 @@ func (s *Store) claimEach(r store.PollRequest, out *store.Polled, now execution.
 	return nil
 }
 
-// next is the first that is ready. What had fallen due before the clock was set back is put back. Those on their last chance, which
+// next is the first that is ready. What had fallen due before the clock was set back is put back, and what is
+// to be ended is left out. Those on their last chance, which
 // were delayed, go where they are claimed from.
 func (s *Store) next(rev *revision, now execution.Instant) (id string, ok bool) {
 	for {
@@ -154,6 +155,8 @@ func (s *Store) next(rev *revision, now execution.Instant) (id string, ok bool) 
 		case c.AvailableAt > now.Millis():
 			rev.ready.drop(id)
 			rev.delayed.put(id, c.AvailableAt)
+		case c.Expiry() != 0 && c.Expiry() <= now.Millis():
+			rev.ready.drop(id) // for maintenance to end
 		case c.LastChance():
 			rev.ready.drop(id)
 			if rev.isolate(id, now.Millis()) {

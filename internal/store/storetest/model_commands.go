@@ -55,12 +55,26 @@ func (m *model) submit(rt *rapid.T) {
 			execution.Budgets{LostLeases: 2, Retries: 1, Claims: 3}),
 		Priority: pick(rt, "priority", int64(0), 0, 9),
 		Delay:    pick(rt, "delay", 0, 0, 1500*time.Microsecond, time.Minute),
+		QueueTTL: pick(rt, "queue", 0, 0, 5*time.Second),
+		Deadline: m.deadline(rt),
 		Input:    []byte(pick(rt, "input", `{}`, `[1.0,"\u0000"]`)),
 	}
 	s.Key = store.Key{Owner: s.Owner, Deployment: s.Deployment, Value: pick(rt, "key", "", "", "k1", "k2"),
 		Fingerprint: [32]byte{byte(len(s.Input))}}
 	s.ID = m.subject.Store.NewID(s.Key)
 	m.send(s)
+}
+
+func (m *model) deadline(rt *rapid.T) int64 {
+	ahead := pick(rt, "deadline", 0, 0, 20*time.Second)
+	if ahead == 0 {
+		return 0
+	}
+	c, err := m.reference.Store.Counts(m.ctx)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return c.Now.Millis() + ahead.Milliseconds()
 }
 
 func (m *model) send(s store.Submission) {

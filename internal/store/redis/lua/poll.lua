@@ -146,6 +146,9 @@ local function take(index, q, id, p)
     enter('delayed:' .. q, c.t, id)
     if soonest == 0 or c.t < soonest then soonest = c.t end
     return 'gone'
+  elseif c and not solitary and expiry(c) > 0 and expiry(c) <= ms then
+    leave(index .. q, id) -- for maintenance to end
+    return 'gone'
   elseif c and not solitary and last_chance(c) then
     leave(index .. q, id)
     isolate(c)

@@ -171,6 +171,7 @@ end
 
 local function reenter(c)
   leave('malformed', c.id)
+  if expiry(c) > 0 then enter('waits', expiry(c), c.id) end
   if c['@'] ~= '' and not ENDED[c.s] then enter(owned_by(c.o), c.b, c.id) end
   if c.s == 'q' then
     leave('delayed:' .. queue(c), c.id)
@@ -178,9 +179,7 @@ local function reenter(c)
   elseif c.s == 'r' then
     enter('leases', c.e, c.id)
     enter('running', c.e, c.id)
-  elseif c.s == 'w' then
-    enter('waits', c.h, c.id)
-  else
+  elseif ENDED[c.s] then
     enter('retention', c.u + TERMINAL_TTL, c.id)
   end
 end
