@@ -27,6 +27,10 @@ type Context interface {
 	// Retries is how many attempts before this one ended with [Retry]. Crashes and handovers don't count.
 	Retries() int64
 
+	// Trace is where the submission stands in a distributed trace: the headers traceparent and tracestate of W3C Trace Context,
+	// as the client sent them. Empty: none.
+	Trace() (parent, state string)
+
 	attempt() handler.Attempt
 }
 
@@ -53,12 +57,14 @@ func newContext(ctx context.Context, a handler.Attempt) *running {
 	return &running{Context: ctx, info: a.Info(), a: a}
 }
 
-func (r *running) ExecutionID() string      { return r.info.ID }
-func (r *running) Deployment() string       { return r.info.Deployment }
-func (r *running) Revision() string         { return r.info.Revision }
-func (r *running) Owner() string            { return r.info.Owner }
-func (r *running) Attempt() int64           { return r.info.Number }
-func (r *running) Retries() int64           { return r.info.Retries }
+func (r *running) ExecutionID() string           { return r.info.ID }
+func (r *running) Deployment() string            { return r.info.Deployment }
+func (r *running) Revision() string              { return r.info.Revision }
+func (r *running) Owner() string                 { return r.info.Owner }
+func (r *running) Attempt() int64                { return r.info.Number }
+func (r *running) Retries() int64                { return r.info.Retries }
+func (r *running) Trace() (parent, state string) { return r.info.Trace.Parent, r.info.Trace.State }
+
 func (r *running) attempt() handler.Attempt { return r.a }
 
 // stopped returns why the attempt must stop, nil while it may go on. It does not ask the store.

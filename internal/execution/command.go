@@ -45,7 +45,8 @@ type Submit struct {
 	Revision   string
 	Owner      string
 	Budgets    Budgets
-	Priority   int64         // 0 to MaxPriority
+	Priority   int64 // 0 to MaxPriority
+	Trace      Trace
 	Delay      time.Duration // not to be claimed before now plus this, at most MaxDelay
 	RunAt      int64         // not to be claimed before, in milliseconds; zero: at once. Not together with Delay
 	QueueTTL   time.Duration // to be claimed by now plus this, at most MaxDelay; zero: whenever

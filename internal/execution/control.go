@@ -62,6 +62,7 @@ type Control struct {
 	Claims     int64   // claims in a row without a checkpoint, suspend or retry, counted against Budgets.Claims
 	Budgets    Budgets // as the deployment had them at submission
 	Priority   int64   // 0 to MaxPriority; higher is claimed earlier
+	Trace      Trace   // that the submission belongs to
 
 	Worker     string // holder of the lease; empty unless running
 	Token      string // random proof of the claim; empty unless running
@@ -85,6 +86,25 @@ type Control struct {
 	CreatedAt int64
 	UpdatedAt int64 // never goes back
 }
+
+// Trace is where a submission stands in a distributed trace, as W3C Trace Context writes it. The zero value is none.
+type Trace struct {
+	Parent string // the header traceparent, of version 00
+	State  string // the header tracestate
+}
+
+// MaxTraceState bounds a tracestate, in bytes.
+const MaxTraceState = 512
+
+// ID is the trace itself; empty: none.
+func (t Trace) ID() string {
+	if len(t.Parent) != traceParentLength {
+		return ""
+	}
+	return t.Parent[3:35]
+}
+
+const traceParentLength = 55
 
 // MaxPriority is the highest priority. The lowest is 0, which is also that of work that names none.
 const MaxPriority = 9

@@ -40,6 +40,12 @@ func decideSubmit(cmd Submit) (Plan, error) {
 	if cmd.Owner != "" {
 		p.change(set(FieldOwner, cmd.Owner))
 	}
+	if cmd.Trace.Parent != "" {
+		p.change(set(FieldTraceParent, cmd.Trace.Parent))
+	}
+	if cmd.Trace.State != "" {
+		p.change(set(FieldTraceState, cmd.Trace.State))
+	}
 	if cmd.Priority > 0 {
 		p.change(setN(FieldPriority, cmd.Priority))
 	}
@@ -72,6 +78,8 @@ func (cmd Submit) check() error {
 		return InvalidOption("queue_ttl", "must be from 0 to %d seconds", int64(MaxDelay.Seconds()))
 	case cmd.Deadline < 0 || cmd.Deadline > MaxInteger:
 		return InvalidOption("deadline", "is no time that can be kept")
+	case len(cmd.Trace.Parent) > traceParentLength || len(cmd.Trace.State) > MaxTraceState:
+		return InvalidOption("trace", "is too long")
 	case cmd.Delay > 0 && cmd.RunAt > 0:
 		return InvalidOption("delay", "must not be given together with run_at")
 	}

@@ -20,6 +20,8 @@ const (
 	FieldBudgetRetry  Field = "bn"
 	FieldBudgetClaims Field = "bc"
 	FieldPriority     Field = "i"
+	FieldTraceParent  Field = "tp"
+	FieldTraceState   Field = "ts"
 	FieldWorker       Field = "w"
 	FieldToken        Field = "k"
 	FieldLeaseUntil   Field = "e"
@@ -45,7 +47,7 @@ func numberFields() []Field {
 }
 
 func textFields() []Field {
-	return []Field{FieldDeployment, FieldRevision, FieldOwner, FieldWorker, FieldToken, FieldOperation, FieldLogEpoch}
+	return []Field{FieldDeployment, FieldRevision, FieldOwner, FieldTraceParent, FieldTraceState, FieldWorker, FieldToken, FieldOperation, FieldLogEpoch}
 }
 
 // number points at the integer that the field names; nil where it names none.
@@ -115,6 +117,10 @@ func (c *Control) text(f Field) *string {
 		return &c.Revision
 	case FieldOwner:
 		return &c.Owner
+	case FieldTraceParent:
+		return &c.Trace.Parent
+	case FieldTraceState:
+		return &c.Trace.State
 	case FieldWorker:
 		return &c.Worker
 	case FieldToken:

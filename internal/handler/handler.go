@@ -80,8 +80,9 @@ type Info struct {
 	Deployment string
 	Revision   string
 	Owner      string // empty: none
-	Number     int64  // of the attempt, from 1
-	Retries    int64  // application retries before this attempt
+	Trace      execution.Trace
+	Number     int64 // of the attempt, from 1
+	Retries    int64 // application retries before this attempt
 	Input      []byte
 	Checkpoint []byte // nil: none yet
 }

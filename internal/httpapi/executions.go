@@ -34,6 +34,7 @@ func (a *api) SubmitExecution(w http.ResponseWriter, r *http.Request, deployment
 		refused.Write(w)
 		return
 	}
+	submission.Trace = traceOf(r.Header)
 	out, err := a.Runtime.Submit(r.Context(), runtime.SubmitRequest{
 		Deployment: deployment, Owner: submission.owner, Key: key, Body: body, Input: submission.input,
 		SubmitOptions: submission.SubmitOptions,

@@ -62,3 +62,34 @@ func TestOwnersCeiling(t *testing.T) {
 	r.projection(r.asked(`{"input":1,"owner":"bob"}`))
 	r.projection(r.asked(`{"input":1}`))
 }
+
+// A submission keeps its place in a trace, in the form of the standard's first version; what is not of the standard counts as none.
+func TestTraceIsKept(t *testing.T) {
+	t.Parallel()
+	const parent = "-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for _, test := range []struct {
+		parent, want string
+		states       []string
+		state        string
+	}{
+		{"00" + parent, "00" + parent, []string{"congo=t61r, rojo=00f0 67", "", "a@b=1"}, "congo=t61r,rojo=00f0 67,a@b=1"},
+		{"cc" + parent + "-more", "00" + parent, nil, ""},
+		{"00" + parent, "00" + parent, []string{"no member"}, ""},
+		{"00" + parent, "00" + parent, []string{"a=" + strings.Repeat("x", 256)}, "a=" + strings.Repeat("x", 256)},
+		{"00" + parent, "00" + parent, []string{"a=" + strings.Repeat("x", 250), "b=" + strings.Repeat("x", 250), "c=123456789"}, ""},
+		{"00" + parent, "00" + parent, []string{strings.Repeat("a=1,", 33)}, ""},
+		{"00" + parent + "-more", "", []string{"a=1"}, ""},
+		{"", "", []string{"a=1"}, ""},
+	} {
+		header := http.Header{"Traceparent": {test.parent}, "Tracestate": test.states}
+		if got := traceOf(header); got.Parent != test.want || got.State != test.state {
+			t.Errorf("%q %q: kept %+v", test.parent, test.states, got)
+		}
+	}
+	r := start(t)
+	r.call("POST", submitPath("hold"), `{"input":1}`, "Traceparent: 00"+parent, "Tracestate: a=1")
+	if p, state := (<-r.held).Trace(); p != "00"+parent || state != "a=1" {
+		t.Errorf("the handler got %q, %q", p, state)
+	}
+	r.release <- struct{}{}
+}

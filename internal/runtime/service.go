@@ -28,6 +28,7 @@ type SubmitOptions struct {
 	RunAt    int64         // not to be started before, in milliseconds; 0: at once. Not together with Delay
 	QueueTTL time.Duration // to be taken up by now plus this, at most execution.MaxDelay; 0: whenever
 	Deadline int64         // to have ended by then, in milliseconds; 0: whenever
+	Trace    execution.Trace
 }
 
 // possible refuses what names a time that is too far ahead or too late.
@@ -58,7 +59,7 @@ func (r *Runtime) Submit(ctx context.Context, req SubmitRequest) (store.Submitte
 	}
 	s := store.Submission{Key: key, MaxNonterminal: d.maxNonterminal, MaxOwned: r.Settings.MaxOwned, Submit: execution.Submit{
 		ID: r.Store.NewID(key), Deployment: d.Name, Revision: d.Revision, Owner: req.Owner, Budgets: d.budgets, Priority: req.Priority,
-		Delay: req.Delay, RunAt: req.RunAt, QueueTTL: req.QueueTTL, Deadline: req.Deadline, Input: req.Input}}
+		Delay: req.Delay, RunAt: req.RunAt, QueueTTL: req.QueueTTL, Deadline: req.Deadline, Trace: req.Trace, Input: req.Input}}
 	// The same id both times: what was applied is replayed, which only a key makes worth telling.
 	out, err := twice(ctx, func() (store.Submitted, error) { return r.admit(ctx, s) })
 	out.Replayed = out.Replayed && req.Key != ""

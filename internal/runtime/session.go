@@ -74,6 +74,9 @@ func newSession(shared *deps, d *deployment, c claim) *session {
 		confirmed: c.sent, seen: c.sent,
 		chunks: chunks{maxCount: shared.Settings.HistoryChunks, maxBytes: shared.Settings.HistoryBytes},
 	}
+	if id := control.Trace.ID(); id != "" {
+		s.log = s.log.With("trace_id", id)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expiry = time.AfterFunc(time.Until(s.deadlineLocked()), s.expire)

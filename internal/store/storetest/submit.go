@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"strings"
 	"time"
 
 	"github.com/windrow-run/windrow/internal/execution"
@@ -27,14 +28,16 @@ func submitStores(k *kit) {
 	s := k.submission()
 	s.Owner = "ann"
 	s.Budgets = execution.Budgets{LostLeases: 4, Retries: 5, Claims: 6}
+	s.Trace = execution.Trace{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", State: "a=" + strings.Repeat("x", 400)}
 	r, err := k.Store.Submit(k.ctx, s)
 	k.ok(err)
 	now := k.now()
 	want := store.Record{Now: now, Control: execution.Control{ID: s.ID, Deployment: "story", Revision: "r1", Owner: "ann",
-		Schema: execution.SchemaVersion, Status: execution.Queued, Version: 1, Budgets: s.Budgets,
+		Schema: execution.SchemaVersion, Status: execution.Queued, Version: 1, Budgets: s.Budgets, Trace: s.Trace,
 		CreatedAt: now.Millis(), UpdatedAt: now.Millis()}}
 	k.same("reply", store.Submitted{Record: want}, r)
 	k.same("record", want, k.read(s.ID))
+	k.same("claimed", s.Trace, k.claim().Control.Trace)
 }
 
 func submitRepeat(k *kit) {

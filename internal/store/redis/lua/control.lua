@@ -10,7 +10,7 @@ local STATUS = {q = true, r = true, w = true, c = true, f = true, x = true}
 local ENDED = {c = true, f = true, x = true}
 local ABSENT = {
   z = 0, v = 0, f = 0, a = 0, l = 0, n = 0, c = 0, bl = 0, bn = 0, bc = 0, i = 0, j = 0, jq = 0, e = 0, t = 0, x = 0, q = 0, h = 0, p = 0, m = 0,
-  b = 0, u = 0, d = '', r = '', o = '', w = '', k = '', y = '', g = '', ['#'] = '', ['~'] = '', ['&'] = '',
+  b = 0, u = 0, d = '', r = '', o = '', tp = '', ts = '', w = '', k = '', y = '', g = '', ['#'] = '', ['~'] = '', ['&'] = '',
   ['@'] = '',
 }
 local OWN = {['#'] = true, ['~'] = true, ['&'] = true, ['@'] = true}
