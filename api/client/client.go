@@ -67,6 +67,32 @@ type SubmitOptions struct {
 	// Labels are what the execution is to be found by: up to 8, with keys of a-z 0-9 . _ / - and values of up to 63
 	// characters.
 	Labels map[string]string
+	// Priority is from 0 to 9; work of a higher one is started earlier.
+	Priority int64
+	// RunAt is the time before which the work is not started, at most 3,650 days ahead. Zero: at once.
+	RunAt time.Time
+	// Delay is after how long the work is started at the earliest, at most 3,650 days. Not together with RunAt.
+	Delay time.Duration
+	// QueueTTL is after how long the execution fails if no worker has taken it up. 0: never.
+	QueueTTL time.Duration
+	// Deadline is by when the execution must have ended, else it fails. Zero: never.
+	Deadline time.Time
+}
+
+// request is the body of a submission.
+func (o *SubmitOptions) request(input json.RawMessage) contract.SubmitRequest {
+	body := contract.SubmitRequest{Input: input, Labels: o.Labels, Priority: o.Priority, Delay: o.Delay.Seconds(), QueueTTL: o.QueueTTL.Seconds()}
+	body.RunAt, body.Deadline = moment(o.RunAt), moment(o.Deadline)
+	return body
+}
+
+// moment is a time as an option that may be left out.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
 }
 
 // Submit hands in work and returns as soon as it is accepted. Input is anything that can be written as JSON;
@@ -79,9 +105,8 @@ func (c *Client) Submit(ctx context.Context, deployment string, input any, opts 
 	if err != nil {
 		return Execution{}, fmt.Errorf("client: write input: %w", err)
 	}
-	body := contract.SubmitRequest{Input: data, Labels: opts.Labels}
 	path := []string{"v1", "deployments", deployment, "executions"}
-	return c.execution(ctx, call{method: http.MethodPost, path: path, body: body, key: opts.Key, safe: opts.Key != ""})
+	return c.execution(ctx, call{method: http.MethodPost, path: path, body: opts.request(data), key: opts.Key, safe: opts.Key != ""})
 }
 
 // Get returns an execution as it stands.

@@ -50,6 +50,7 @@ const (
 	ProblemCodeInvalidIdempotencyKey     ProblemCode = "invalid_idempotency_key"
 	ProblemCodeInvalidInput              ProblemCode = "invalid_input"
 	ProblemCodeInvalidJSON               ProblemCode = "invalid_json"
+	ProblemCodeInvalidOption             ProblemCode = "invalid_option"
 	ProblemCodeInvalidRequest            ProblemCode = "invalid_request"
 	ProblemCodeKeyReused                 ProblemCode = "key_reused"
 	ProblemCodeMethodNotAllowed          ProblemCode = "method_not_allowed"
@@ -57,6 +58,7 @@ const (
 	ProblemCodeNotConfigured             ProblemCode = "not_configured"
 	ProblemCodeNotFound                  ProblemCode = "not_found"
 	ProblemCodeNotWaiting                ProblemCode = "not_waiting"
+	ProblemCodeOwnerCapacityReached      ProblemCode = "owner_capacity_reached"
 	ProblemCodeRateLimited               ProblemCode = "rate_limited"
 	ProblemCodeRequestTimeout            ProblemCode = "request_timeout"
 	ProblemCodeStoreUnavailable          ProblemCode = "store_unavailable"
@@ -94,6 +96,8 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ProblemCodeInvalidJSON:
 		return true
+	case ProblemCodeInvalidOption:
+		return true
 	case ProblemCodeInvalidRequest:
 		return true
 	case ProblemCodeKeyReused:
@@ -107,6 +111,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeNotFound:
 		return true
 	case ProblemCodeNotWaiting:
+		return true
+	case ProblemCodeOwnerCapacityReached:
 		return true
 	case ProblemCodeRateLimited:
 		return true
@@ -248,8 +254,11 @@ type Execution struct {
 	// CreatedAt RFC 3339 in UTC with milliseconds.
 	//
 	// Examples: 2026-03-01T09:30:00.000Z
-	CreatedAt  Timestamp `json:"created_at"`
-	Deployment string    `json:"deployment"`
+	CreatedAt Timestamp `json:"created_at"`
+
+	// Deadline By when the execution must have ended; null for never.
+	Deadline   *Timestamp `json:"deadline"`
+	Deployment string     `json:"deployment"`
 
 	// Error Why the execution failed, or why it will be tried again. Null where there is no error.
 	Error *Failure `json:"error"`
@@ -266,6 +275,9 @@ type Execution struct {
 
 	// Links Paths of this execution.
 	Links Links `json:"links"`
+
+	// Priority From 0 to 9, as it was submitted.
+	Priority int64 `json:"priority"`
 
 	// Progress The newest events, the oldest of them first.
 	Progress []ProgressEvent `json:"progress"`
@@ -315,8 +327,9 @@ type ExecutionSummary struct {
 	// CreatedAt RFC 3339 in UTC with milliseconds.
 	//
 	// Examples: 2026-03-01T09:30:00.000Z
-	CreatedAt  Timestamp `json:"created_at"`
-	Deployment string    `json:"deployment"`
+	CreatedAt  Timestamp  `json:"created_at"`
+	Deadline   *Timestamp `json:"deadline"`
+	Deployment string     `json:"deployment"`
 
 	// ExecutionID An execution's id. Opaque, and not to be guessed.
 	ExecutionID ExecutionID `json:"execution_id"`
@@ -330,6 +343,7 @@ type ExecutionSummary struct {
 
 	// Links Paths of this execution.
 	Links    Links  `json:"links"`
+	Priority int64  `json:"priority"`
 	Revision string `json:"revision"`
 	Sequence int64  `json:"sequence"`
 
@@ -638,6 +652,14 @@ type StreamTokenRequest struct {
 
 // SubmitRequest defines model for SubmitRequest.
 type SubmitRequest struct {
+	// Deadline The time by which the execution must have ended, at most 3,650 days ahead; else it fails as `deadline_exceeded`. Work
+	// that runs is told to stop then.
+	Deadline *time.Time `json:"deadline,omitempty"`
+
+	// Delay After how many seconds the work is started at the earliest, at most 3,650 days. What is below a millisecond is rounded
+	// up. Not together with `run_at`.
+	Delay float64 `json:"delay,omitempty"`
+
 	// Input Any JSON value. It comes back byte for byte, but for insignificant white space.
 	Input JSON `json:"input"`
 
@@ -651,6 +673,18 @@ type SubmitRequest struct {
 	// Owner Whose execution it is; without it, the token's. A token that is limited to an owner may name that one only. Keys
 	// of different owners have nothing to do with each other. No control characters.
 	Owner string `json:"owner,omitempty"`
+
+	// Priority Work of a higher priority is started earlier, as if it had fallen due one minute sooner for each step; so what waits
+	// is overtaken for nine minutes at most. Without it, 0.
+	Priority int64 `json:"priority,omitempty"`
+
+	// QueueTTL After how many seconds the execution fails as `queue_expired` if no worker has taken it up, at most 3,650 days. It
+	// counts from the submission, also where the start is delayed.
+	QueueTTL float64 `json:"queue_ttl,omitempty"`
+
+	// RunAt The time before which the work is not started, at most 3,650 days ahead; one that has passed starts it at once. Not
+	// together with `delay`.
+	RunAt *time.Time `json:"run_at,omitempty"`
 }
 
 // Wait What an execution waits for.

@@ -34,9 +34,10 @@ func (a *api) SubmitExecution(w http.ResponseWriter, r *http.Request, deployment
 		refused.Write(w)
 		return
 	}
+	submission.Trace = traceOf(r.Header)
 	out, err := a.Runtime.Submit(r.Context(), runtime.SubmitRequest{
-		Deployment: deployment, Owner: submission.owner, Labels: submission.labels,
-		Key: key, Body: body, Input: submission.input,
+		Deployment: deployment, Owner: submission.owner, Labels: submission.labels, Key: key, Body: body, Input: submission.input,
+		SubmitOptions: submission.SubmitOptions,
 	})
 	if err != nil {
 		a.refuse(w, r, err)

@@ -264,12 +264,19 @@ func conflicts() []provoked {
 		{"submitExecution", 413, "too_large", nil, func(r *rig) reply {
 			return r.call("POST", submitPath("echo"), `{"input":"`+strings.Repeat("x", testInput)+`"}`)
 		}},
+		{"submitExecution", 422, "invalid_option", nil, func(r *rig) reply {
+			return r.call("POST", submitPath("echo"), `{"input":1,"run_at":"9999-01-01T00:00:00Z"}`)
+		}},
 		{"submitExecution", 422, "invalid_input", nil, func(r *rig) reply {
 			return r.call("POST", submitPath("typed"), `{"input":{"n":"x"}}`)
 		}},
 		{"submitExecution", 422, "key_reused", nil, func(r *rig) reply {
 			r.call("POST", submitPath("echo"), `{"input":1}`, key)
 			return r.call("POST", submitPath("echo"), `{"input":2}`, key)
+		}},
+		{"submitExecution", 429, "owner_capacity_reached", func(s *setup) { s.idle, s.runtime.MaxOwned = true, 1 }, func(r *rig) reply {
+			r.call("POST", submitPath("echo"), `{"input":1,"owner":"ann"}`)
+			return r.call("POST", submitPath("echo"), `{"input":1,"owner":"ann"}`)
 		}},
 		{"submitExecution", 503, "capacity_reached", func(s *setup) { s.idle = true }, func(r *rig) reply {
 			for range 3 {

@@ -38,11 +38,13 @@ func appendIdentity(dst []byte, c execution.Control) []byte {
 	return appendNumber(append(dst, ','), "sequence", c.Version)
 }
 
-// appendTimes appends when what happened to it, and its labels.
+// appendTimes appends when what happened to it or may happen, and what it was submitted with.
 func appendTimes(dst []byte, c execution.Control) []byte {
 	dst = appendTime(dst, "cancellation_requested_at", c.CanceledAt)
 	dst = appendTime(append(dst, ','), "available_at", c.AvailableAt)
 	dst = appendLabels(append(dst, ','), c.Labels)
+	dst = appendNumber(append(dst, ','), "priority", c.Priority)
+	dst = appendTime(append(dst, ','), "deadline", c.Deadline)
 	dst = appendTime(append(dst, ','), "created_at", c.CreatedAt)
 	return appendTime(append(dst, ','), "updated_at", c.UpdatedAt)
 }

@@ -35,16 +35,17 @@ type Store interface {
 
 	// Submit admits an execution as a whole: binding, capacity, control, input, index, doorbell. Outcomes: created;
 	// replayed, where the key is bound to the same fingerprint or an execution of the same id exists (a repeat); an error
-	// of CodeKeyReused, CodeCapacity (nothing written) or CodeUnavailable.
+	// of CodeKeyReused, CodeCapacity, CodeOwnerCapacity, CodeInvalidOption (nothing written) or CodeUnavailable.
 	Submit(ctx context.Context, s Submission) (Submitted, error)
 
 	// FindKey looks an idempotency key up. Outcomes: replayed; CodeKeyReused; CodeNotFound where it is not bound.
 	FindKey(ctx context.Context, key Key) (Submitted, error)
 
-	// Poll claims due work for the revisions that want some, tells when the next piece falls due and whether maintenance
+	// Poll claims due work for the revisions that want some, in the order of [execution.Control.Rank], tells when the next piece falls due and whether maintenance
 	// has something to do, and records which revisions this process serves. A repeat with the same worker and token within the lease hands out the
 	// same batch, at no cost to a budget. It stops at about MaxBytes of payload but returns at least one. Malformed
-	// controls leave the index and never stall their neighbours. Work on its last chance is handed out to a solitary request
+	// controls leave the index and never stall their neighbours. Nothing is handed out before its AvailableAt, also where the
+	// clock was set back, nor what is queued after its expiry, but for work on its last chance. Work on its last chance is handed out to a solitary request
 	// only.
 	Poll(ctx context.Context, r PollRequest) (Polled, error)
 
@@ -67,7 +68,8 @@ type Store interface {
 	// CodeNotFound.
 	Cancel(ctx context.Context, id string, scope Scope, reason string) (Record, error)
 
-	// Maintain does at most limit pieces of each kind of overdue work: leases that ran out, waits that expired, ended
+	// Maintain does at most limit pieces of each kind of overdue work: leases that ran out, what is queued or waits
+	// after its expiry, ended
 	// executions past their retention. A store whose clock may be set back shortens leases that lie further ahead than any
 	// that was asked for.
 	Maintain(ctx context.Context, limit int) (Maintained, error)
@@ -146,6 +148,22 @@ type Submission struct {
 	execution.Submit
 	Key            Key
 	MaxNonterminal int64 // ceiling of unfinished executions of the deployment; 0: none
+	// MaxOwned is the ceiling of unfinished executions of the owner, those that were admitted with one; 0, or no owner: none.
+	MaxOwned int64
+}
+
+// Full is the error of a deployment that has as much unfinished work as it may.
+func Full(ceiling int64) error {
+	e := execution.Errorf(execution.CodeCapacity, "the deployment has %d unfinished executions", ceiling)
+	e.Limit = ceiling
+	return e
+}
+
+// OwnerFull is the error of an owner who has as much unfinished work as they may.
+func OwnerFull(ceiling int64) error {
+	e := execution.Errorf(execution.CodeOwnerCapacity, "the owner has %d unfinished executions", ceiling)
+	e.Limit = ceiling
+	return e
 }
 
 // Submitted is the outcome of a submission.
@@ -250,7 +268,7 @@ type Resumed struct {
 // Maintained counts what one pass did.
 type Maintained struct {
 	Requeued  int // leases that ran out, back in the queue
-	Failed    int // of those, and of expired waits: budgets spent, or nobody answered
+	Failed    int // of those, and of what expired: budgets spent, nobody answered, or the time was over
 	Canceled  int // of those: a cancel was pending
 	Defaulted int // waits that took their default answer
 	Removed   int // ended executions erased after their retention
@@ -308,7 +326,7 @@ type RevisionCount struct {
 	Nonterminal int64
 	Ready       int64 // due and queued, on its last chance included
 	Delayed     int64 // queued, not yet due
-	OldestReady int64 // since when the oldest ready one waits; 0: none
+	OldestReady int64 // since when the ready one waits that is claimed next; 0: none
 	ServedAt    int64 // when a process last said that it serves the revision; 0: not known to be served
 }
 

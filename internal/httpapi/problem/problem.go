@@ -147,14 +147,26 @@ func about(code contract.ProblemCode) (status int, title string) {
 		return http.StatusUnsupportedMediaType, "The body is not of a media type that is read here"
 	case contract.ProblemCodeInvalidInput:
 		return http.StatusUnprocessableEntity, "The input does not fit its schema"
+	case contract.ProblemCodeInvalidOption:
+		return http.StatusUnprocessableEntity, "An option can't be met"
 	case contract.ProblemCodeKeyReused:
 		return http.StatusUnprocessableEntity, "The Idempotency-Key is bound to another request"
 	case contract.ProblemCodeRateLimited:
 		return http.StatusTooManyRequests, "Too many requests"
+	case contract.ProblemCodeOwnerCapacityReached:
+		return http.StatusTooManyRequests, "The owner has as much unfinished work as they may"
 	case contract.ProblemCodeTooManyViewers:
 		return http.StatusTooManyRequests, "Too many streams are followed"
 	case contract.ProblemCodeHeadersTooLarge:
 		return http.StatusRequestHeaderFieldsTooLarge, "The headers are too large"
+	default:
+		return aboutServer(code)
+	}
+}
+
+// aboutServer is about, for what is not the client's doing.
+func aboutServer(code contract.ProblemCode) (status int, title string) {
+	switch code {
 	case contract.ProblemCodeStoredStateInvalid:
 		return http.StatusInternalServerError, "What is stored can't be read"
 	case contract.ProblemCodeNotConfigured:

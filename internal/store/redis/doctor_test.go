@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"context"
+	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
 	"iter"
@@ -53,6 +54,7 @@ func (k *kit) inEveryStatus() map[execution.Status]string {
 	k.Helper()
 	ids := k.lives()
 	sub := k.submission()
+	sub.MaxOwned = 5
 	sub.Delay, sub.Owner, sub.Labels = time.Hour, strings.Repeat("o", 100), "team=search"
 	sub.Key = store.Key{Owner: sub.Owner, Deployment: sub.Deployment, Value: "k", Fingerprint: [32]byte{7}}
 	sub.ID = k.store.NewID(sub.Key)
@@ -60,6 +62,11 @@ func (k *kit) inEveryStatus() map[execution.Status]string {
 	k.ok(err)
 	ids["delayed"] = sub.ID
 	return ids
+}
+
+// ownersIndex is the index of what the owner has who has a ceiling.
+func (k *kit) ownersIndex() string {
+	return fmt.Sprintf("owned:%x", sha1.Sum([]byte(strings.Repeat("o", 100))))
 }
 
 // Each kind of fault is found, repaired, and found no more; nothing else is.
@@ -78,7 +85,7 @@ func TestDoctor(t *testing.T) {
 		"orphan of unfinished work": {func(k *kit, i ids) { k.del("c:" + i[execution.Waiting]) },
 			map[string][2]int{"orphan_keys": {1, 0}, "stray_member": {3, 0}, "capacity": {2, 0}}, func(k *kit, _ ids) { k.counted("3", "story", "story@r1") }},
 		"orphan binding": {func(k *kit, i ids) { k.del("c:"+i["delayed"], "m:"+i["delayed"], "i:"+i["delayed"]) },
-			map[string][2]int{"orphan_binding": {1, 0}, "stray_member": {5, 0}, "capacity": {2, 0}}, nil},
+			map[string][2]int{"orphan_binding": {1, 0}, "stray_member": {6, 0}, "capacity": {2, 0}}, nil},
 		"binding that its control does not know": {func(k *kit, i ids) { k.ok(redistest.Client(k).HDel(k.Context(), k.key("c:"+i["delayed"]), "#").Err()) },
 			map[string][2]int{"orphan_binding": {1, 0}}, nil},
 		"vanished indexes": {func(k *kit, _ ids) { k.del("ready:story@r1", "delayed:story@r1", "leases", "retention") },
@@ -106,6 +113,20 @@ func TestDoctor(t *testing.T) {
 			}
 			k.zadd("all", "gone", time.Now())
 		}, map[string][2]int{"stray_member": {6, 0}}, nil},
+		"vanished owner's index": {func(k *kit, _ ids) { k.del(k.ownersIndex()) },
+			map[string][2]int{"missing_index": {1, 0}}, func(k *kit, i ids) {
+				if n := redistest.Client(k).ZScore(k.Context(), k.key(k.ownersIndex()), i["delayed"]).Val(); n == 0 {
+					k.Error("the owner's work is not listed")
+				}
+			}},
+		"owner's strays": {func(k *kit, i ids) {
+			for _, id := range []string{i[execution.Completed], i[execution.Queued], "gone"} {
+				k.zadd(k.ownersIndex(), id, time.Now())
+			}
+			k.zadd("owned:other", i["delayed"], time.Now())
+		}, map[string][2]int{"stray_member": {4, 0}}, nil},
+		"malformed work of an owner": {func(k *kit, i ids) { k.field(i["delayed"], "v", "x") },
+			map[string][2]int{"malformed_control": {1, 0}}, func(k *kit, i ids) { k.failed(i["delayed"]) }},
 		"a wait without its deadline": {func(k *kit, i ids) { k.field(i[execution.Waiting], "h", "1") },
 			map[string][2]int{"missing_index": {1, 0}}, nil},
 		"strays": {func(k *kit, i ids) {

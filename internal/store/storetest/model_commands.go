@@ -47,7 +47,7 @@ func (m *model) someone(rt *rapid.T) string {
 }
 
 func (m *model) submit(rt *rapid.T) {
-	s := store.Submission{MaxNonterminal: pick[int64](rt, "ceiling", 0, 0, 1, 3)}
+	s := store.Submission{MaxNonterminal: pick[int64](rt, "ceiling", 0, 0, 1, 3), MaxOwned: pick[int64](rt, "owner's ceiling", 0, 0, 1, 3)}
 	s.Submit = execution.Submit{
 		Deployment: pick(rt, "deployment", "a", "b"),
 		Revision:   pick(rt, "revision", "r1", "r1", "r2"),
@@ -55,13 +55,28 @@ func (m *model) submit(rt *rapid.T) {
 		Labels:     pick[execution.Labels](rt, "labels", "", "", "a=1", "a=1\nb=2"),
 		Budgets: pick(rt, "budgets", execution.DefaultBudgets(), execution.Budgets{LostLeases: 1, Retries: 1, Claims: 2},
 			execution.Budgets{LostLeases: 2, Retries: 1, Claims: 3}),
-		Delay: pick(rt, "delay", 0, 0, 1500*time.Microsecond, time.Minute),
-		Input: []byte(pick(rt, "input", `{}`, `[1.0,"\u0000"]`)),
+		Priority: pick(rt, "priority", int64(0), 0, 9),
+		Delay:    pick(rt, "delay", 0, 0, 1500*time.Microsecond, time.Minute),
+		QueueTTL: pick(rt, "queue", 0, 0, 5*time.Second),
+		Deadline: m.deadline(rt),
+		Input:    []byte(pick(rt, "input", `{}`, `[1.0,"\u0000"]`)),
 	}
 	s.Key = store.Key{Owner: s.Owner, Deployment: s.Deployment, Value: pick(rt, "key", "", "", "k1", "k2"),
 		Fingerprint: [32]byte{byte(len(s.Input))}}
 	s.ID = m.subject.Store.NewID(s.Key)
 	m.send(s)
+}
+
+func (m *model) deadline(rt *rapid.T) int64 {
+	ahead := pick(rt, "deadline", 0, 0, 20*time.Second)
+	if ahead == 0 {
+		return 0
+	}
+	c, err := m.reference.Store.Counts(m.ctx)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return c.Now.Millis() + ahead.Milliseconds()
 }
 
 func (m *model) send(s store.Submission) {

@@ -46,6 +46,7 @@ func themes() []theme {
 	return []theme{
 		{"Submit", submitTests()},
 		{"Keys", keyTests()},
+		{"Expiry", expiryTests()},
 		{"Capacity", capacityTests()},
 		{"Poll", pollTests()},
 		{"Order", orderTests()},

@@ -5,12 +5,16 @@ local function delist(c)
   for _, index in ipairs(listings(c)) do leave(index, c.id) end
 end
 
--- Takes what can be read of a control, as text by field, out of the indexes that people look into.
+-- Takes what can be read of a control, as text by field, out of the indexes that people look into, and out of what its owner
+-- holds.
 local function delist_raw(id, raw)
   leave('all', id)
   for status in pairs(LISTED) do leave('status:' .. status, id) end
   if raw.d then leave('of:' .. raw.d, id) end
-  if raw.o then leave(by('owner', raw.o), id) end
+  if raw.o and raw.o ~= '' then
+    leave(by('owner', raw.o), id)
+    leave(owned_by(raw.o), id)
+  end
   for label in string.gmatch(raw.lb or '', '[^\n]+') do leave(by('label', label), id) end
 end
 

@@ -7,6 +7,19 @@ local function queue(c)
   return c.d .. '@' .. c.r
 end
 
+-- The unfinished executions of an owner that were admitted under a ceiling, by creation. Counting them needs no counter that
+-- could go wrong.
+local function owned_by(owner)
+  return 'owned:' .. redis.sha1hex(owner)
+end
+
+-- When a queued or waiting execution, or its wait, is ended because the time is over; 0: never. Control.Expiry.
+local function expiry(c)
+  local at = c.s == 'q' and c.a == 0 and c.jq or c.s == 'w' and c.h or 0
+  if c.s ~= 'q' and c.s ~= 'w' or c.j == 0 then return at end
+  return at == 0 and c.j or math.min(at, c.j)
+end
+
 local function enter(index, score, id)
   local reply = try('ZADD', anchor .. index, text(score), id)
   if failed(reply, 'WRONGTYPE') then
@@ -64,7 +77,7 @@ local function enqueue(c)
   if c.t <= ms and last_chance(c) then return isolate(c) end
   if c.t <= ms then
     local quiet = idle(q)
-    enter('ready:' .. q, ms, c.id)
+    enter('ready:' .. q, rank(ms, c.i), c.id)
     if quiet and (next_due(q) or MAX) > ms then ring(c) end
     return
   end
@@ -145,6 +158,7 @@ local function reindex(c, n, before)
     if LISTED[c.s] then leave('status:' .. c.s, c.id) end
     if LISTED[n.s] then enter('status:' .. n.s, n.b, n.id) end
   end
+  if c.s ~= n.s and expiry(c) > 0 then leave('waits', c.id) end
   if c.s == 'q' then
     leave('ready:' .. queue(c), c.id)
     if c.l > 0 then leave('solitary:' .. queue(c), c.id) end
@@ -152,18 +166,17 @@ local function reindex(c, n, before)
   elseif c.s == 'r' and n.s ~= 'r' then
     leave('leases', c.id)
     leave('running', c.id)
-  elseif c.s == 'w' and c.h > 0 then
-    leave('waits', c.id)
   end
+  local due = expiry(n)
+  if due > 0 then enter('waits', due, n.id) end
   if n.s == 'q' then
     enqueue(n)
   elseif n.s == 'r' and n.e ~= c.e then
     enter('leases', n.e, n.id)
     if c.s ~= 'r' then enter('running', n.e, n.id) end
-  elseif n.s == 'w' and n.h > 0 then
-    enter('waits', n.h, n.id)
   elseif ENDED[n.s] then
     free(n, before)
+    if n['@'] ~= '' then leave(owned_by(n.o), n.id) end
     enter('retention', ms + TERMINAL_TTL, n.id)
     expire(n)
   end

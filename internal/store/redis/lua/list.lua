@@ -53,7 +53,7 @@ local function narrowest()
 end
 
 -- How many members of an index come before the place, found by halves where several were created at its time.
-local function rank(index)
+local function before(index)
   if at == 0 then return 0 end
   local low = redis.call('ZCOUNT', anchor .. index, '(' .. text(at), '+inf')
   local high = low + redis.call('ZCOUNT', anchor .. index, text(at), text(at))
@@ -72,8 +72,8 @@ local index = narrowest()
 local looked, ended, last_at, last_id, out = 0, 1, at, from, {}
 
 local function look()
-  local first_rank = rank(index)
-  local members = redis.call('ZREVRANGE', anchor .. index, text(first_rank), text(first_rank + most - 1), 'WITHSCORES')
+  local skip = before(index)
+  local members = redis.call('ZREVRANGE', anchor .. index, text(skip), text(skip + most - 1), 'WITHSCORES')
   for i = 1, #members, 2 do
     local id, created = members[i], tonumber(members[i + 1])
     if created < earliest then return 1 end

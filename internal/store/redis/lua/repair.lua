@@ -75,12 +75,14 @@ local function salvaged(id, raw)
     local v = integer(raw[f] or '')
     n[f] = v and v >= (other or 0) and v or other or 0
   end
-  for _, f in ipairs({'v', 'f', 'a', 'l', 'n', 'c', 'p', 'b', 'u'}) do number(f) end
+  for _, f in ipairs({'v', 'f', 'a', 'l', 'n', 'c', 'p', 'j', 'b', 'u'}) do number(f) end
   for i, f in ipairs({'bl', 'bn', 'bc'}) do
     local v = integer(raw[f] or '')
     n[f] = v and (v > 0 or f == 'bn') and v or tonumber(ARGV[2 + i])
   end
   n.z, n.d, n.r, n.o, n.lb, n['#'] = SCHEMA, raw.d, raw.r, raw.o or '', raw.lb or '', raw['#'] or ''
+  n.tp, n.ts = raw.tp or '', raw.ts or ''
+  n.i = string.find(raw.i or '', '^%d$') and tonumber(raw.i) or 0
   n.s = ENDED[raw.s or ''] and raw.s or 'f'
   if n.b == 0 or n.b > ms then n.b = ms end
   if n.u < n.b or n.u > ms then n.u = ms end
@@ -158,15 +160,15 @@ local function reenter(c)
   leave('malformed', c.id)
   enlist(c)
   if indexed(c) then return end
+  if expiry(c) > 0 then enter('waits', expiry(c), c.id) end
+  if c['@'] ~= '' and not ENDED[c.s] then enter(owned_by(c.o), c.b, c.id) end
   if c.s == 'q' then
     leave('delayed:' .. queue(c), c.id)
     enqueue(c)
   elseif c.s == 'r' then
     enter('leases', c.e, c.id)
     enter('running', c.e, c.id)
-  elseif c.s == 'w' then
-    enter('waits', c.h, c.id)
-  else
+  elseif ENDED[c.s] then
     enter('retention', c.u + TERMINAL_TTL, c.id)
   end
 end
