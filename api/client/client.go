@@ -67,6 +67,35 @@ type SubmitOptions struct {
 	// Wait asks the server to hold its answer back until the execution has ended, in whole seconds, of which it takes up to 60. What
 	// has not ended by then is returned as it stands. 0: as soon as it is accepted.
 	Wait time.Duration
+	// Labels are what the execution is to be found by: up to 8, with keys of a-z 0-9 . _ / - and values of up to 63
+	// characters.
+	Labels map[string]string
+	// Priority is from 0 to 9; work of a higher one is started earlier.
+	Priority int64
+	// RunAt is the time before which the work is not started, at most 3,650 days ahead. Zero: at once.
+	RunAt time.Time
+	// Delay is after how long the work is started at the earliest, at most 3,650 days. Not together with RunAt.
+	Delay time.Duration
+	// QueueTTL is after how long the execution fails if no worker has taken it up. 0: never.
+	QueueTTL time.Duration
+	// Deadline is by when the execution must have ended, else it fails. Zero: never.
+	Deadline time.Time
+}
+
+// request is the body of a submission.
+func (o *SubmitOptions) request(input json.RawMessage) contract.SubmitRequest {
+	body := contract.SubmitRequest{Input: input, Labels: o.Labels, Priority: o.Priority, Delay: o.Delay.Seconds(), QueueTTL: o.QueueTTL.Seconds()}
+	body.RunAt, body.Deadline = moment(o.RunAt), moment(o.Deadline)
+	return body
+}
+
+// moment is a time as an option that may be left out.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
 }
 
 // Submit hands in work and returns as soon as it is accepted. Input is anything that can be written as JSON;
@@ -79,8 +108,7 @@ func (c *Client) Submit(ctx context.Context, deployment string, input any, opts 
 	if err != nil {
 		return Execution{}, fmt.Errorf("client: write input: %w", err)
 	}
-	body := contract.SubmitRequest{Input: data}
-	submit := call{method: http.MethodPost, path: submitPath(deployment), body: body, key: opts.Key, safe: opts.Key != ""}
+	submit := call{method: http.MethodPost, path: submitPath(deployment), body: opts.request(data), key: opts.Key, safe: opts.Key != ""}
 	if opts.Wait > 0 {
 		submit.header = http.Header{"Prefer": {fmt.Sprintf("wait=%d", seconds(opts.Wait))}}
 	}
@@ -189,6 +217,30 @@ func (c *Client) Resume(ctx context.Context, id string, answer any, opts *Resume
 func (c *Client) Cancel(ctx context.Context, id, reason string) (Execution, error) {
 	body := contract.CancelRequest{Reason: reason}
 	return c.execution(ctx, call{method: http.MethodPost, path: executionPath(id, "cancel"), body: body, safe: true})
+}
+
+// Erase removes an execution with all that belongs to it. The token must have the scope admin. One that is gone is a
+// [*Problem] with the status 404, also where an earlier try of this call has erased it.
+func (c *Client) Erase(ctx context.Context, id string) (contract.Erased, error) {
+	return c.erased(ctx, executionPath(id))
+}
+
+// EraseOwner removes executions of an owner, for about two seconds. Where More is true there are more: call it again. The token
+// must have the scope admin.
+func (c *Client) EraseOwner(ctx context.Context, owner string) (contract.Erased, error) {
+	return c.erased(ctx, []string{"v1", "owners", owner})
+}
+
+func (c *Client) erased(ctx context.Context, path []string) (contract.Erased, error) {
+	answer, err := c.do(ctx, call{method: http.MethodDelete, path: path, safe: true})
+	if err != nil {
+		return contract.Erased{}, err
+	}
+	var e contract.Erased
+	if err := json.Unmarshal(answer.body, &e); err != nil {
+		return contract.Erased{}, fmt.Errorf("client: the answer does not say what was erased: %w", err)
+	}
+	return e, nil
 }
 
 // Wait follows an execution until it has ended, and returns it.

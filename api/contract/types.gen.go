@@ -5,6 +5,7 @@ package contract
 
 import (
 	"encoding/json"
+	"time"
 )
 
 // Defines values for ExecutionStatus.
@@ -49,6 +50,7 @@ const (
 	ProblemCodeInvalidIdempotencyKey     ProblemCode = "invalid_idempotency_key"
 	ProblemCodeInvalidInput              ProblemCode = "invalid_input"
 	ProblemCodeInvalidJSON               ProblemCode = "invalid_json"
+	ProblemCodeInvalidOption             ProblemCode = "invalid_option"
 	ProblemCodeInvalidRequest            ProblemCode = "invalid_request"
 	ProblemCodeKeyReused                 ProblemCode = "key_reused"
 	ProblemCodeMethodNotAllowed          ProblemCode = "method_not_allowed"
@@ -57,6 +59,7 @@ const (
 	ProblemCodeNotConfigured             ProblemCode = "not_configured"
 	ProblemCodeNotFound                  ProblemCode = "not_found"
 	ProblemCodeNotWaiting                ProblemCode = "not_waiting"
+	ProblemCodeOwnerCapacityReached      ProblemCode = "owner_capacity_reached"
 	ProblemCodeRateLimited               ProblemCode = "rate_limited"
 	ProblemCodeRequestTimeout            ProblemCode = "request_timeout"
 	ProblemCodeStoreUnavailable          ProblemCode = "store_unavailable"
@@ -94,6 +97,8 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ProblemCodeInvalidJSON:
 		return true
+	case ProblemCodeInvalidOption:
+		return true
 	case ProblemCodeInvalidRequest:
 		return true
 	case ProblemCodeKeyReused:
@@ -109,6 +114,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeNotFound:
 		return true
 	case ProblemCodeNotWaiting:
+		return true
+	case ProblemCodeOwnerCapacityReached:
 		return true
 	case ProblemCodeRateLimited:
 		return true
@@ -288,6 +295,23 @@ type DeploymentStatus struct {
 	Slots int64 `json:"slots"`
 }
 
+// Erased What an erasure removed.
+type Erased struct {
+	Executions int `json:"executions"`
+
+	// Kept Executions that a newer release has written and that this one must not touch.
+	Kept int `json:"kept"`
+
+	// Keys Idempotency keys that are free again.
+	Keys int `json:"keys"`
+
+	// More Whether the owner has more executions.
+	More bool `json:"more"`
+
+	// Unfinished Those among them that had not ended.
+	Unfinished int `json:"unfinished"`
+}
+
 // Execution An execution, as its clients see it.
 type Execution struct {
 	// Attempt How many times a worker has taken the execution up. 0 before the first.
@@ -305,8 +329,11 @@ type Execution struct {
 	// CreatedAt RFC 3339 in UTC with milliseconds.
 	//
 	// Examples: 2026-03-01T09:30:00.000Z
-	CreatedAt  Timestamp `json:"created_at"`
-	Deployment string    `json:"deployment"`
+	CreatedAt Timestamp `json:"created_at"`
+
+	// Deadline By when the execution must have ended; null for never.
+	Deadline   *Timestamp `json:"deadline"`
+	Deployment string     `json:"deployment"`
 
 	// Error Why the execution failed, or why it will be tried again. Null where there is no error.
 	Error *Failure `json:"error"`
@@ -314,8 +341,18 @@ type Execution struct {
 	// ExecutionID An execution's id. Opaque, and not to be guessed.
 	ExecutionID ExecutionID `json:"execution_id"`
 
+	// Labels What the execution is to be found by: up to 8 names of 1 to 63 of the characters `a-z 0-9 . _ / -`, with values of up
+	// to 63 characters.
+	//
+	//
+	// Examples: {"order":"4711","team":"search"}
+	Labels Labels `json:"labels"`
+
 	// Links Paths of this execution.
 	Links Links `json:"links"`
+
+	// Priority From 0 to 9, as it was submitted.
+	Priority int64 `json:"priority"`
 
 	// Progress The newest events, the oldest of them first.
 	Progress []ProgressEvent `json:"progress"`
@@ -344,8 +381,55 @@ type Execution struct {
 // ExecutionID An execution's id. Opaque, and not to be guessed.
 type ExecutionID = string
 
+// ExecutionList defines model for ExecutionList.
+type ExecutionList struct {
+	// Items The newest first.
+	Items []ExecutionSummary `json:"items"`
+
+	// NextCursor Where the next page begins; null where this is the last one.
+	NextCursor *ListCursor `json:"next_cursor"`
+}
+
 // ExecutionStatus Where the execution stands. The last three are final.
 type ExecutionStatus string
+
+// ExecutionSummary An execution in a listing, without its payloads and its progress.
+type ExecutionSummary struct {
+	Attempt                 int64      `json:"attempt"`
+	AvailableAt             *Timestamp `json:"available_at"`
+	CancellationRequestedAt *Timestamp `json:"cancellation_requested_at"`
+
+	// CreatedAt RFC 3339 in UTC with milliseconds.
+	//
+	// Examples: 2026-03-01T09:30:00.000Z
+	CreatedAt  Timestamp  `json:"created_at"`
+	Deadline   *Timestamp `json:"deadline"`
+	Deployment string     `json:"deployment"`
+
+	// ExecutionID An execution's id. Opaque, and not to be guessed.
+	ExecutionID ExecutionID `json:"execution_id"`
+
+	// Labels What the execution is to be found by: up to 8 names of 1 to 63 of the characters `a-z 0-9 . _ / -`, with values of up
+	// to 63 characters.
+	//
+	//
+	// Examples: {"order":"4711","team":"search"}
+	Labels Labels `json:"labels"`
+
+	// Links Paths of this execution.
+	Links    Links  `json:"links"`
+	Priority int64  `json:"priority"`
+	Revision string `json:"revision"`
+	Sequence int64  `json:"sequence"`
+
+	// Status Where the execution stands. The last three are final.
+	Status ExecutionStatus `json:"status"`
+
+	// UpdatedAt RFC 3339 in UTC with milliseconds.
+	//
+	// Examples: 2026-03-01T09:30:00.000Z
+	UpdatedAt Timestamp `json:"updated_at"`
+}
 
 // Failure What went wrong, as far as it is for clients.
 type Failure struct {
@@ -437,6 +521,12 @@ type Health struct {
 // JSON Any JSON value. It comes back byte for byte, but for insignificant white space.
 type JSON = json.RawMessage
 
+// Labels What the execution is to be found by: up to 8 names of 1 to 63 of the characters `a-z 0-9 . _ / -`, with values of up
+// to 63 characters.
+//
+// Examples: {"order":"4711","team":"search"}
+type Labels map[string]string
+
 // Links Paths of this execution.
 type Links struct {
 	Cancel string `json:"cancel"`
@@ -444,6 +534,9 @@ type Links struct {
 	Self   string `json:"self"`
 	Stream string `json:"stream"`
 }
+
+// ListCursor A position in a listing. Opaque.
+type ListCursor = string
 
 // Problem A problem document (RFC 9457).
 type Problem struct {
@@ -634,12 +727,39 @@ type StreamTokenRequest struct {
 
 // SubmitRequest defines model for SubmitRequest.
 type SubmitRequest struct {
+	// Deadline The time by which the execution must have ended, at most 3,650 days ahead; else it fails as `deadline_exceeded`. Work
+	// that runs is told to stop then.
+	Deadline *time.Time `json:"deadline,omitempty"`
+
+	// Delay After how many seconds the work is started at the earliest, at most 3,650 days. What is below a millisecond is rounded
+	// up. Not together with `run_at`.
+	Delay float64 `json:"delay,omitempty"`
+
 	// Input Any JSON value. It comes back byte for byte, but for insignificant white space.
 	Input JSON `json:"input"`
+
+	// Labels What the execution is to be found by: up to 8 names of 1 to 63 of the characters `a-z 0-9 . _ / -`, with values of up
+	// to 63 characters.
+	//
+	//
+	// Examples: {"order":"4711","team":"search"}
+	Labels Labels `json:"labels,omitempty"`
 
 	// Owner Whose execution it is; without it, the token's. A token that is limited to an owner may name that one only. Keys
 	// of different owners have nothing to do with each other. No control characters.
 	Owner string `json:"owner,omitempty"`
+
+	// Priority Work of a higher priority is started earlier, as if it had fallen due one minute sooner for each step; so what waits
+	// is overtaken for nine minutes at most. Without it, 0.
+	Priority int64 `json:"priority,omitempty"`
+
+	// QueueTTL After how many seconds the execution fails as `queue_expired` if no worker has taken it up, at most 3,650 days. It
+	// counts from the submission, also where the start is delayed.
+	QueueTTL float64 `json:"queue_ttl,omitempty"`
+
+	// RunAt The time before which the work is not started, at most 3,650 days ahead; one that has passed starts it at once. Not
+	// together with `delay`.
+	RunAt *time.Time `json:"run_at,omitempty"`
 }
 
 // Wait What an execution waits for.
@@ -733,6 +853,36 @@ type SubmitExecutionParams struct {
 	// IdempotencyKey A key of the client's choice, 1 to 512 bytes of UTF-8 without control characters. It may stand in double quotes,
 	// which are then not part of it, with `\"` for a quote and `\\` for a backslash. A random UUID will do.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ListExecutionsParams defines parameters for ListExecutions.
+type ListExecutionsParams struct {
+	// Deployment Only those of this deployment.
+	Deployment *string `form:"deployment,omitempty" json:"deployment,omitempty"`
+
+	// Revision Only those of revisions of this name.
+	Revision *string `form:"revision,omitempty" json:"revision,omitempty"`
+
+	// Status Only those of this status, or of any where it is there more than once.
+	Status *[]ExecutionStatus `form:"status,omitempty" json:"status,omitempty"`
+
+	// Owner Only those of this owner. A token that is limited to an owner may name that one only.
+	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// Label Only those with this label, `key=value`, or with all where it is there more than once.
+	Label *[]string `form:"label,omitempty" json:"label,omitempty"`
+
+	// CreatedFrom Only those that were submitted at this time or later.
+	CreatedFrom *time.Time `form:"created_from,omitempty" json:"created_from,omitempty"`
+
+	// CreatedBefore Only those that were submitted before this time.
+	CreatedBefore *time.Time `form:"created_before,omitempty" json:"created_before,omitempty"`
+
+	// Limit How many a page has at most.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Where to go on, the `next_cursor` of the page before.
+	Cursor *ListCursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // GetExecutionParams defines parameters for GetExecution.

@@ -425,11 +425,15 @@ func TestRetry(t *testing.T) {
 // The context tells who runs what for whom.
 func TestContext(t *testing.T) {
 	t.Parallel()
-	a := &fake{info: handler.Info{ID: "id", Deployment: "d", Revision: "r", Owner: "o", Number: 3, Retries: 1}}
+	a := &fake{info: handler.Info{ID: "id", Deployment: "d", Revision: "r", Owner: "o", Labels: "a=b\nc=", Number: 3, Retries: 1,
+		Trace: execution.Trace{Parent: "p", State: "s"}}}
 	run(t.Context(), t, a, func(c durable.Context) error {
-		got := fmt.Sprint(c.ExecutionID(), c.Deployment(), c.Revision(), c.Owner(), c.Attempt(), c.Retries())
-		if want := fmt.Sprint("id", "d", "r", "o", int64(3), int64(1)); got != want {
+		got := fmt.Sprint(c.ExecutionID(), c.Deployment(), c.Revision(), c.Owner(), c.Labels(), c.Attempt(), c.Retries())
+		if want := fmt.Sprint("id", "d", "r", "o", map[string]string{"a": "b", "c": ""}, int64(3), int64(1)); got != want {
 			t.Errorf("%s, want %s", got, want)
+		}
+		if parent, state := c.Trace(); parent != "p" || state != "s" {
+			t.Errorf("trace %q, %q", parent, state)
 		}
 		return nil
 	})

@@ -95,7 +95,7 @@ func outcomeOf(ctx context.Context, err error) handler.Outcome {
 }
 
 func mustStop(err error) bool {
-	return errors.Is(err, ErrCanceled) || errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrShutdown)
+	return errors.Is(err, ErrCanceled) || errors.Is(err, ErrDeadline) || errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrShutdown)
 }
 
 // refused turns an error of the runtime into one that clients may see. Reasons to stop pass unchanged.

@@ -95,6 +95,12 @@ const (
 		"id: 1-2\nevent: chunk\ndata: {\"attempt\":1,\"payload\":{\"index\":0,\"text\":\"Once \"}}\n\n" +
 		"id: 1-3\nevent: progress\ndata: {\"sequence\":1,\"kind\":\"paragraph\",\"message\":\"Told.\"}\n\n" +
 		"id: 1-4\nevent: chunk\ndata: {\"attempt\":1,\"payload\":\"upon\"}\n\n"
+	listPath = "GET /v1/executions"
+	listed   = `{"items":[{"execution_id":"e1","deployment":"story","revision":"1","status":"queued","attempt":0,"labels":{"team":"a","n":"1"},"created_at":"2026-01-02T03:04:05.678Z"},` +
+		`{"execution_id":"e2","deployment":"story","revision":"1","status":"waiting","attempt":2,"labels":{},"created_at":"2026-01-02T03:04:05.678Z"}],"next_cursor":"c"}`
+	listEnd    = `{"items":[],"next_cursor":null}`
+	erased     = `{"executions":1,"unfinished":1,"keys":2,"kept":1,"more":false}`
+	erasedPart = `{"executions":3,"unfinished":0,"keys":0,"kept":0,"more":true}`
 	submitPath = "POST /v1/deployments/story/executions"
 	streamPath = "GET /v1/executions/e1/stream"
 )
@@ -122,7 +128,12 @@ func TestClientCommands(t *testing.T) {
 		bodies  []string
 	}{
 		"submit":              {"submit story", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":{}}`}},
+		"submit labels":       {"submit story 1 --label a=b --label c=d", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":1,"labels":{"a":"b","c":"d"}}`}},
 		"submit JSON":         {"submit story 1e400 --key k", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":1e400} key=k`}},
+		"submit priority":     {"submit story 1 --priority 9", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":1,"priority":9}`}},
+		"submit later":        {"submit story 1 --delay 90m", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"delay":5400,"input":1}`}},
+		"submit in time":      {"submit story 1 --queue-ttl 1m --deadline 2030-01-31T09:00:00+01:00", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"deadline":"2030-01-31T08:00:00Z","input":1,"queue_ttl":60}`}},
+		"submit at a time":    {"submit story 1 --run-at 2030-01-31T09:00:00.5+01:00", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":1,"run_at":"2030-01-31T08:00:00.5Z"}`}},
 		"submit stdin":        {"submit story -", "[1]\n", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":[1]}`}},
 		"submit file":         {"submit story @" + file, "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":{"from":"file"}}`}},
 		"submit no file":      {"submit story @/none", "", nil, 1, "", "no such file", nil},
@@ -156,6 +167,22 @@ func TestClientCommands(t *testing.T) {
 		"watch canceled": {"watch e1", "", map[string][]string{streamPath: {canceled}}, 4, "", "canceled\n", []string{""}},
 		"watch waiting":  {"watch e1", "", map[string][]string{streamPath: {waiting + completed}}, 0, "{\"n\":1.0}\n", "waiting: Ship it?\n  answer with: windrow resume e1 JSON", []string{""}},
 		"nobody listens": {"get e1 --server http://127.0.0.1:1", "", nil, 1, "", "`windrow dev` starts a server; --server or WINDROW_SERVER", nil},
+		"list": {"list --label team=a --limit 3", "", map[string][]string{listPath: {listed, listEnd}}, 0,
+			"ID  DEPLOYMENT  REVISION  STATUS   ATTEMPT  CREATED               LABELS\n" +
+				"e1  story       1         queued   0        2026-01-02T03:04:05Z  n=1,team=a\n" +
+				"e2  story       1         waiting  2        2026-01-02T03:04:05Z  \n", "", []string{"", ""}},
+		"list JSON":      {"list --json --limit 1", "", map[string][]string{listPath: {listed}}, 0, listed[10:strings.Index(listed, `,{"exec`)] + "\n", "", []string{""}},
+		"list odd time":  {"list --from yesterday", "", nil, 2, "", "--from: it must be a time", nil},
+		"list two times": {"list --from 2026-01-02T03:04:05Z --since 1h", "", nil, 2, "", "don't go together", nil},
+		"list negative":  {"list --limit -1", "", nil, 2, "", "must not be negative", nil},
+		"list refused":   {"list", "", nil, 1, "ID  DEPLOYMENT  REVISION  STATUS  ATTEMPT  CREATED  LABELS\n", "Not Found", []string{""}},
+		"erase":          {"erase e1", "", map[string][]string{"DELETE /v1/executions/e1": {erased}}, 0, "executions 1, unfinished 1, keys 2\n", "1 stay", []string{""}},
+		"erase nothing":  {"erase e2", "", nil, 1, "", "Not Found", []string{""}},
+		"erase an owner": {"erase --owner a --yes", "", map[string][]string{"DELETE /v1/owners/a": {erasedPart, erased}}, 0, "executions 4, unfinished 1, keys 2\n", "1 stay", []string{"", ""}},
+		"erase unsure":   {"erase --owner a", "", nil, 2, "", "add --yes", nil},
+		"erase both":     {"erase e1 --owner a", "", nil, 2, "", "either an id or --owner", nil},
+		"erase nobody":   {"erase --owner= --yes", "", nil, 2, "", "--owner: it is empty", nil},
+		"erase no id":    {"erase", "", nil, 2, "", "either an id or --owner", nil},
 		"watch nothing":  {"watch e2", "", nil, 1, "", "Not Found", []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {

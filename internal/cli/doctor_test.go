@@ -133,7 +133,7 @@ func TestDoctorJSON(t *testing.T) {
 	if err := json.Unmarshal(p.out.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]any{"prefix": prefix, "partitions": 1.0, "keys": 9.0, "findings": []any{}, "unverified": []any{}}
+	want := map[string]any{"prefix": prefix, "partitions": 1.0, "keys": 11.0, "findings": []any{}, "unverified": []any{}}
 	if diff := cmp.Diff(any(want), got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +25,12 @@ func (m *Main) submitCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return m.submit(cmd, args, flags) },
 	}
 	cmd.Flags().StringVar(&flags.Key, "key", "", "idempotency key: the same input with the same key is submitted once")
+	cmd.Flags().StringToStringVar(&flags.Labels, "label", nil, "key=value to find it by; may be repeated")
+	cmd.Flags().Int64Var(&flags.Priority, "priority", 0, "0 to 9: higher is started earlier")
+	cmd.Flags().TimeVar(&flags.RunAt, "run-at", time.Time{}, []string{time.RFC3339Nano}, "not to be started before, such as 2030-01-31T08:00:00Z")
+	cmd.Flags().DurationVar(&flags.Delay, "delay", 0, "not to be started before so much time has passed, such as 90m")
+	cmd.Flags().DurationVar(&flags.QueueTTL, "queue-ttl", 0, "fail if no worker has taken it up after so much time, such as 10m")
+	cmd.Flags().TimeVar(&flags.Deadline, "deadline", time.Time{}, []string{time.RFC3339Nano}, "fail if it has not ended by then")
 	cmd.Flags().BoolVar(&flags.wait, "wait", false, "wait for the end and print the result")
 	cmd.Flags().BoolVar(&flags.watch, "watch", false, "show what happens until the end, as watch does")
 	return cmd

@@ -30,6 +30,7 @@ type Config struct {
 	Partitions     int  // fixed when a namespace is created, 1 to 32
 	Slots          int  // attempts at once, a deployment; 0: one a CPU
 	MaxNonterminal int  // unfinished executions of a deployment; 0: no limit
+	MaxOwned       int  // unfinished executions of an owner; 0: no limit
 
 	Lease          time.Duration
 	CommitMargin   time.Duration // end of a lease in which nothing is committed; 0: the smaller of 1.5 s and a tenth of the lease

@@ -81,6 +81,7 @@ func registerTiming(s settings, c *Config) {
 
 func registerLimits(s settings, c *Config) {
 	s.number(&c.MaxNonterminal, "max-nonterminal", "unfinished executions, a deployment (0: no limit)")
+	s.number(&c.MaxOwned, "max-owner-nonterminal", "unfinished executions, an owner (0: no limit)")
 	s.number(&c.Retries, "retries", "retries that the author's code is granted (0: none)")
 	s.number(&c.LostLeases, "lost-leases", "the lost lease with this number fails the work")
 	s.number(&c.Claims, "claims", "claims in a row without a checkpoint, wait or retry, after which the work fails")

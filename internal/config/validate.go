@@ -158,6 +158,7 @@ func (c Config) checkCounts(p *problems) {
 	p.number("partitions", c.Partitions, 1, 32)
 	p.number("slots", c.Slots, 0, 10_000) // 0 has been replaced, but may be asked for
 	p.number("max-nonterminal", c.MaxNonterminal, 0, 1_000_000_000)
+	p.number("max-owner-nonterminal", c.MaxOwned, 0, 1_000_000_000)
 	p.number("json-depth", c.JSONDepth, 1, 10_000)
 	p.number("progress-events", c.ProgressEvents, 1, 10_000)
 	p.number("history-chunks", c.HistoryChunks, 1, execution.MaxBatchChunks) // what an attempt buffers must fit one batch

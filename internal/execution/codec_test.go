@@ -12,7 +12,7 @@ import (
 func TestRecordRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, c := range states() {
-		c.Owner, c.LogEpoch, c.WatchedUntil = "ann", "17", 99
+		c.Owner, c.Labels, c.LogEpoch, c.WatchedUntil = "ann", "team=a", "17", 99
 		pairs := c.Record()
 		for _, p := range pairs {
 			if len(p.Field) > 2 || p.Value == "" {

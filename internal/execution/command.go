@@ -44,8 +44,14 @@ type Submit struct {
 	Deployment string
 	Revision   string
 	Owner      string
+	Labels     Labels
 	Budgets    Budgets
-	Delay      time.Duration // not to be claimed before now plus this
+	Priority   int64 // 0 to MaxPriority
+	Trace      Trace
+	Delay      time.Duration // not to be claimed before now plus this, at most MaxDelay
+	RunAt      int64         // not to be claimed before, in milliseconds; zero: at once. Not together with Delay
+	QueueTTL   time.Duration // to be claimed by now plus this, at most MaxDelay; zero: whenever
+	Deadline   int64         // to have ended by then, in milliseconds; zero: whenever
 	Input      []byte
 }
 
@@ -117,6 +123,9 @@ type ExpireWait struct {
 	Default  []byte // nil: none
 }
 
+// Expire ends an execution that is queued or waiting after its deadline, or that nobody has claimed in time.
+type Expire struct{}
+
 func (Submit) command() string     { return "submit" }
 func (Claim) command() string      { return "claim" }
 func (Checkpoint) command() string { return "checkpoint" }
@@ -130,3 +139,4 @@ func (Cancel) command() string     { return "cancel" }
 func (Resume) command() string     { return "resume" }
 func (Recover) command() string    { return "recover" }
 func (ExpireWait) command() string { return "expire_wait" }
+func (Expire) command() string     { return "expire" }

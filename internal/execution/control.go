@@ -49,7 +49,8 @@ type Control struct {
 	Deployment string
 	Revision   string // pinned for life
 	Owner      string // empty: no owner
-	Schema     int64  // storage schema version of this record
+	Labels     Labels
+	Schema     int64 // storage schema version of this record
 
 	Status  Status
 	Version int64 // grows by one with each business transition; public as sequence
@@ -61,12 +62,16 @@ type Control struct {
 	Retries    int64   // application retries, counted against Budgets.Retries
 	Claims     int64   // claims in a row without a checkpoint, suspend or retry, counted against Budgets.Claims
 	Budgets    Budgets // as the deployment had them at submission
+	Priority   int64   // 0 to MaxPriority; higher is claimed earlier
+	Trace      Trace   // that the submission belongs to
 
 	Worker     string // holder of the lease; empty unless running
 	Token      string // random proof of the claim; empty unless running
 	LeaseUntil int64  // end of the lease; zero unless running
 
 	AvailableAt int64 // not to be claimed before; zero unless queued
+	QueueUntil  int64 // to be claimed for the first time by then; zero: whenever
+	Deadline    int64 // to have ended by then; zero: whenever
 	CanceledAt  int64 // when cancellation was asked for; zero if it never was
 
 	WaitSequence int64 // id of the open wait: the version that opened it; zero unless waiting
@@ -82,6 +87,42 @@ type Control struct {
 	CreatedAt int64
 	UpdatedAt int64 // never goes back
 }
+
+// Trace is where a submission stands in a distributed trace, as W3C Trace Context writes it. The zero value is none.
+type Trace struct {
+	Parent string // the header traceparent, of version 00
+	State  string // the header tracestate
+}
+
+// MaxTraceState bounds a tracestate, in bytes.
+const MaxTraceState = 512
+
+// ID is the trace itself; empty: none.
+func (t Trace) ID() string {
+	if len(t.Parent) != traceParentLength {
+		return ""
+	}
+	return t.Parent[3:35]
+}
+
+const traceParentLength = 55
+
+// MaxPriority is the highest priority. The lowest is 0, which is also that of work that names none.
+const MaxPriority = 9
+
+// MaxDelay is the longest time for which a start, or whatever else a submission names a time for, can be put off: ten years of
+// 365 days.
+const MaxDelay = 10 * 365 * 24 * time.Hour
+
+// PriorityStep is how much earlier work of a priority is claimed than work of the next lower one that fell due at the same
+// time. So waiting work ages by itself: no execution waits behind one that fell due more than MaxPriority steps later.
+const PriorityStep = time.Minute
+
+// Rank is the place in the order of claims, lowest first, of an execution that is due since then, in milliseconds.
+func (c Control) Rank(since int64) int64 { return since - c.Priority*PriorityStep.Milliseconds() }
+
+// Since is the inverse of Rank.
+func (c Control) Since(rank int64) int64 { return rank + c.Priority*PriorityStep.Milliseconds() }
 
 // Budgets bound how often an execution may be tried again, each cause apart (invariant 4).
 type Budgets struct {
@@ -127,5 +168,31 @@ func Phases() []Phase {
 func (c Control) LastChance() bool {
 	return c.LostLeases > 0 && (c.LostLeases+1 >= c.Budgets.LostLeases || c.Claims+1 >= c.Budgets.Claims)
 }
+
+// Expiry is when an execution that is queued or waiting is ended, or its wait, because the time is over; zero: never. What runs
+// is told by its worker.
+func (c Control) Expiry() int64 {
+	switch c.Status { //nolint:exhaustive // the others have none
+	case Queued:
+		if c.Attempt > 0 {
+			return c.Deadline
+		}
+		return earlier(c.Deadline, c.QueueUntil)
+	case Waiting:
+		return earlier(c.Deadline, c.WaitUntil)
+	}
+	return 0
+}
+
+// earlier is the earlier of two times, of which each may not be set.
+func earlier(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// Overdue reports whether the deadline has passed.
+func (c Control) Overdue(now Instant) bool { return c.Deadline != 0 && now.Millis() >= c.Deadline }
 
 func (c Control) cancelPending() bool { return c.CanceledAt != 0 }

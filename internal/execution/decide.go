@@ -5,12 +5,13 @@ package execution
 // answer, CodeInvalidTransition for the rest. A plan that changes nothing is no error.
 //
 // A caller that can't know the store's time passes one at which the command is not refused for its deadline, and the
-// store compares again: 0 with an owned command, [Forever] with Recover and ExpireWait. No stamp of the control will do,
+// store compares again: 0 with an owned command, [Forever] with ExpireWait, and with Recover and Expire the time at which
+// the store listed the execution. No stamp of the control will do,
 // since the store's clock may have stepped back since.
 func Decide(c Control, cmd Command, now Instant) (Plan, error) {
 	switch cmd := cmd.(type) {
 	case Submit:
-		return decideSubmit(cmd), nil
+		return decideSubmit(cmd)
 	case Claim:
 		return decideClaim(c, cmd)
 	case Cancel:
@@ -21,11 +22,16 @@ func Decide(c Control, cmd Command, now Instant) (Plan, error) {
 		return decideRecover(c, cmd, now)
 	case ExpireWait:
 		return decideExpireWait(c, cmd, now)
+	case Expire:
+		return decideExpire(c, now), nil
 	}
 	return decideOwned(c, cmd, now)
 }
 
-func decideSubmit(cmd Submit) Plan {
+func decideSubmit(cmd Submit) (Plan, error) {
+	if err := cmd.check(); err != nil {
+		return Plan{}, err
+	}
 	p := Plan{Status: Queued}
 	p.change(setN(FieldSchema, SchemaVersion), setN(FieldVersion, 1),
 		set(FieldDeployment, cmd.Deployment), set(FieldRevision, cmd.Revision),
@@ -34,11 +40,53 @@ func decideSubmit(cmd Submit) Plan {
 	if cmd.Owner != "" {
 		p.change(set(FieldOwner, cmd.Owner))
 	}
-	if cmd.Delay > 0 {
+	if cmd.Labels != "" {
+		p.change(set(FieldLabels, string(cmd.Labels)))
+	}
+	if cmd.Trace.Parent != "" {
+		p.change(set(FieldTraceParent, cmd.Trace.Parent))
+	}
+	if cmd.Trace.State != "" {
+		p.change(set(FieldTraceState, cmd.Trace.State))
+	}
+	if cmd.Priority > 0 {
+		p.change(setN(FieldPriority, cmd.Priority))
+	}
+	switch {
+	case cmd.Delay > 0:
 		p.change(after(FieldAvailableAt, cmd.Delay))
+	case cmd.RunAt > 0:
+		p.change(setN(FieldAvailableAt, cmd.RunAt))
+	}
+	if cmd.QueueTTL > 0 {
+		p.change(after(FieldQueueUntil, cmd.QueueTTL))
+	}
+	if cmd.Deadline > 0 {
+		p.change(setN(FieldDeadline, cmd.Deadline))
 	}
 	p.write(PayloadInput, cmd.Input)
-	return p
+	return p, nil
+}
+
+// check refuses options that can't be meant. What depends on the time is for the caller to see to.
+func (cmd Submit) check() error {
+	switch {
+	case cmd.Priority < 0 || cmd.Priority > MaxPriority:
+		return InvalidOption("priority", "must be from 0 to %d", MaxPriority)
+	case cmd.Delay < 0 || cmd.Delay > MaxDelay:
+		return InvalidOption("delay", "must be from 0 to %d seconds", int64(MaxDelay.Seconds()))
+	case cmd.RunAt < 0 || cmd.RunAt > MaxInteger:
+		return InvalidOption("run_at", "is no time that can be kept")
+	case cmd.QueueTTL < 0 || cmd.QueueTTL > MaxDelay:
+		return InvalidOption("queue_ttl", "must be from 0 to %d seconds", int64(MaxDelay.Seconds()))
+	case cmd.Deadline < 0 || cmd.Deadline > MaxInteger:
+		return InvalidOption("deadline", "is no time that can be kept")
+	case len(cmd.Trace.Parent) > traceParentLength || len(cmd.Trace.State) > MaxTraceState:
+		return InvalidOption("trace", "is too long")
+	case cmd.Delay > 0 && cmd.RunAt > 0:
+		return InvalidOption("delay", "must not be given together with run_at")
+	}
+	return nil
 }
 
 func decideClaim(c Control, cmd Claim) (Plan, error) {
@@ -105,6 +153,37 @@ func decideExpireWait(c Control, cmd ExpireWait, now Instant) (Plan, error) {
 	return p, nil
 }
 
+// Expired is the command for an execution whose expiry has passed: Expire, or ExpireWait where the wait alone is over. A wait
+// that can't be read has no default answer.
+func Expired(c Control, wait []byte, now Instant) Command {
+	if c.Status != Waiting || c.Overdue(now) {
+		return Expire{}
+	}
+	cmd := ExpireWait{Sequence: c.WaitSequence}
+	if w, err := DecodeWait(wait); err == nil {
+		cmd.Default = w.Default
+	}
+	return cmd
+}
+
+// decideExpire ends what is not running and whose time is over.
+func decideExpire(c Control, now Instant) Plan {
+	if at := c.Expiry(); at == 0 || now.Millis() < at {
+		return Plan{Status: c.Status}
+	}
+	var p Plan
+	switch {
+	case c.Overdue(now):
+		p = fail(c.Status, DeadlineExceeded())
+	case c.Status == Queued:
+		p = fail(c.Status, queueExpired())
+	default:
+		return Plan{Status: c.Status} // for ExpireWait to see to
+	}
+	p.Guard = Guard{Kind: GuardOverdue, Version: c.Version}
+	return p
+}
+
 // decideRecover takes work back from a worker that stopped renewing its lease. Cancel wins; then the budgets, each for
 // its own cause.
 func decideRecover(c Control, cmd Recover, now Instant) (Plan, error) {
@@ -118,6 +197,8 @@ func decideRecover(c Control, cmd Recover, now Instant) (Plan, error) {
 	switch {
 	case c.cancelPending():
 		p = finish(Running, Canceled)
+	case c.Overdue(now):
+		p = fail(Running, DeadlineExceeded())
 	case c.LostLeases+1 >= c.Budgets.LostLeases:
 		p = fail(Running, leaseLost(c.LostLeases+1))
 	case c.Claims >= c.Budgets.Claims:

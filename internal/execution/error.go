@@ -11,19 +11,21 @@ type Code string
 
 // The codes.
 const (
-	CodeNotFound          Code = "not_found"          // no such execution, or another owner's
-	CodeUnknownDeployment Code = "unknown_deployment" // no such deployment here
-	CodeLeaseLost         Code = "lease_lost"         // the caller no longer owns the execution: stop at once
-	CodeInvalidTransition Code = "invalid_transition" // the command does not fit the status
-	CodeNotWaiting        Code = "not_waiting"        // an answer came, but nothing waits for one
-	CodeWaitMoved         Code = "wait_moved"         // the answer names another wait than the open one
-	CodeKeyReused         Code = "key_reused"         // the idempotency key is bound to another body
-	CodeInvalidInput      Code = "invalid_input"      // input or answer does not fit its schema; see Violations
-	CodeTooLarge          Code = "too_large"          // a payload is over its limit
-	CodeCapacity          Code = "capacity_reached"   // the deployment's admission ceiling
-	CodeDraining          Code = "draining"           // this process takes no more work
-	CodeUnavailable       Code = "store_unavailable"  // the store did not answer, or refused for a passing reason
-	CodeUnconfirmed       Code = "unconfirmed"        // it may have been applied; or it was, and was not acknowledged as it should
+	CodeNotFound          Code = "not_found"              // no such execution, or another owner's
+	CodeUnknownDeployment Code = "unknown_deployment"     // no such deployment here
+	CodeLeaseLost         Code = "lease_lost"             // the caller no longer owns the execution: stop at once
+	CodeInvalidTransition Code = "invalid_transition"     // the command does not fit the status
+	CodeNotWaiting        Code = "not_waiting"            // an answer came, but nothing waits for one
+	CodeWaitMoved         Code = "wait_moved"             // the answer names another wait than the open one
+	CodeKeyReused         Code = "key_reused"             // the idempotency key is bound to another body
+	CodeInvalidInput      Code = "invalid_input"          // input or answer does not fit its schema; see Violations
+	CodeInvalidOption     Code = "invalid_option"         // an option of a submission can't be met; see Violations
+	CodeTooLarge          Code = "too_large"              // a payload is over its limit
+	CodeCapacity          Code = "capacity_reached"       // the deployment's admission ceiling
+	CodeOwnerCapacity     Code = "owner_capacity_reached" // the owner's
+	CodeDraining          Code = "draining"               // this process takes no more work
+	CodeUnavailable       Code = "store_unavailable"      // the store did not answer, or refused for a passing reason
+	CodeUnconfirmed       Code = "unconfirmed"            // it may have been applied; or it was, and was not acknowledged as it should
 	CodeCorrupt           Code = "stored_state_invalid"
 	CodeCursorInvalid     Code = "cursor_invalid" // a cursor that we never gave out
 	CodeInternal          Code = "internal"
@@ -60,6 +62,14 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
+// InvalidOption is the error of an option of a submission, by its name in the contract: what must be of it.
+func InvalidOption(name, format string, args ...any) *Error {
+	must := fmt.Sprintf(format, args...)
+	e := Errorf(CodeInvalidOption, "the option %q %s", name, must)
+	e.Violations = []Violation{{Pointer: "/" + name, Rule: "option", Message: must}}
+	return e
+}
+
 // CodeOf returns the code of err: "" for nil, [CodeInternal] for an error that is not an [Error].
 func CodeOf(err error) Code {
 	if err == nil {
@@ -74,6 +84,9 @@ func CodeOf(err error) Code {
 // Unknown reports whether err leaves open whether a change was made, or whether it lasts. Asking for it again, as the same
 // operation, is answered as the first time.
 func Unknown(err error) bool { return Is(err, CodeUnavailable) || Is(err, CodeUnconfirmed) }
+
+// NoRoom reports whether err says that a submission was refused for a ceiling.
+func NoRoom(err error) bool { return Is(err, CodeCapacity) || Is(err, CodeOwnerCapacity) }
 
 // Is reports whether err has the code.
 func Is(err error, code Code) bool { return CodeOf(err) == code }

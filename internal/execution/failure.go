@@ -31,6 +31,8 @@ const (
 	FailureNoProgress       = "no_progress"              // the budget of claims without progress is spent
 	FailureRetriesExhausted = "retries_exhausted"        // the budget of application retries is spent
 	FailureWaitExpired      = "wait_expired"             // nobody answered in time
+	FailureDeadline         = "deadline_exceeded"        // it has not ended in time
+	FailureQueueExpired     = "queue_expired"            // nobody has claimed it in time
 	FailureStoredInvalid    = "stored_execution_invalid" // what is stored can't be run
 	FailureApplication      = "application_error"        // the author's code failed without a public error
 	FailureTooLarge         = "payload_too_large"        // the author's code returned more than may be stored
@@ -71,6 +73,15 @@ func retriesExhausted(last Failure) Failure {
 
 func waitExpired() Failure {
 	return Failure{Type: "WaitExpired", Code: FailureWaitExpired, Message: "No answer arrived before the deadline."}
+}
+
+// DeadlineExceeded is the failure of an execution that has not ended by its deadline.
+func DeadlineExceeded() Failure {
+	return Failure{Type: "DeadlineExceeded", Code: FailureDeadline, Message: "The work did not end before its deadline."}
+}
+
+func queueExpired() Failure {
+	return Failure{Type: "QueueExpired", Code: FailureQueueExpired, Message: "No worker took the work up in time.", Retryable: true}
 }
 
 // clip cuts s to at most n bytes without splitting a character.

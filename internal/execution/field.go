@@ -8,6 +8,7 @@ const (
 	FieldDeployment   Field = "d"
 	FieldRevision     Field = "r"
 	FieldOwner        Field = "o"
+	FieldLabels       Field = "lb"
 	FieldSchema       Field = "z"
 	FieldStatus       Field = "s"
 	FieldVersion      Field = "v"
@@ -19,10 +20,15 @@ const (
 	FieldBudgetLost   Field = "bl"
 	FieldBudgetRetry  Field = "bn"
 	FieldBudgetClaims Field = "bc"
+	FieldPriority     Field = "i"
+	FieldTraceParent  Field = "tp"
+	FieldTraceState   Field = "ts"
 	FieldWorker       Field = "w"
 	FieldToken        Field = "k"
 	FieldLeaseUntil   Field = "e"
 	FieldAvailableAt  Field = "t"
+	FieldQueueUntil   Field = "jq"
+	FieldDeadline     Field = "j"
 	FieldCanceledAt   Field = "x"
 	FieldWaitSequence Field = "q"
 	FieldWaitUntil    Field = "h"
@@ -37,12 +43,13 @@ const (
 // numberFields and textFields list the fields in the order in which records are written.
 func numberFields() []Field {
 	return []Field{FieldSchema, FieldVersion, FieldFence, FieldAttempt, FieldLostLeases, FieldRetries, FieldClaims,
-		FieldBudgetLost, FieldBudgetRetry, FieldBudgetClaims, FieldLeaseUntil, FieldAvailableAt, FieldCanceledAt,
+		FieldBudgetLost, FieldBudgetRetry, FieldBudgetClaims, FieldPriority, FieldLeaseUntil, FieldAvailableAt, FieldQueueUntil, FieldDeadline, FieldCanceledAt,
 		FieldWaitSequence, FieldWaitUntil, FieldProgress, FieldWatchedUntil, FieldCreatedAt, FieldUpdatedAt}
 }
 
 func textFields() []Field {
-	return []Field{FieldDeployment, FieldRevision, FieldOwner, FieldWorker, FieldToken, FieldOperation, FieldLogEpoch}
+	return []Field{FieldDeployment, FieldRevision, FieldOwner, FieldLabels, FieldTraceParent, FieldTraceState, FieldWorker, FieldToken,
+		FieldOperation, FieldLogEpoch}
 }
 
 // number points at the integer that the field names; nil where it names none.
@@ -68,6 +75,8 @@ func (c *Control) number(f Field) *int64 {
 		return &c.Budgets.Retries
 	case FieldBudgetClaims:
 		return &c.Budgets.Claims
+	case FieldPriority:
+		return &c.Priority
 	}
 	return c.moment(f)
 }
@@ -79,6 +88,10 @@ func (c *Control) moment(f Field) *int64 {
 		return &c.LeaseUntil
 	case FieldAvailableAt:
 		return &c.AvailableAt
+	case FieldQueueUntil:
+		return &c.QueueUntil
+	case FieldDeadline:
+		return &c.Deadline
 	case FieldCanceledAt:
 		return &c.CanceledAt
 	case FieldWaitSequence:
@@ -106,6 +119,12 @@ func (c *Control) text(f Field) *string {
 		return &c.Revision
 	case FieldOwner:
 		return &c.Owner
+	case FieldLabels:
+		return (*string)(&c.Labels)
+	case FieldTraceParent:
+		return &c.Trace.Parent
+	case FieldTraceState:
+		return &c.Trace.State
 	case FieldWorker:
 		return &c.Worker
 	case FieldToken:

@@ -133,6 +133,8 @@ func (s *story) guard(g Guard) {
 		s.writef("guard expired version=%d", g.Version)
 	case GuardWait:
 		s.writef("guard wait=%d", g.Sequence)
+	case GuardOverdue:
+		s.writef("guard overdue version=%d", g.Version)
 	case GuardWaitExpired:
 		s.writef("guard expired wait=%d", g.Sequence)
 	}
@@ -156,7 +158,7 @@ func relative(name string, v any) string {
 	case n == 0:
 	case name == "Fence":
 		return "@" + (time.Duration(n-int64(born)) * time.Microsecond).String()
-	case strings.HasSuffix(name, "At"), strings.HasSuffix(name, "Until"):
+	case strings.HasSuffix(name, "At"), strings.HasSuffix(name, "Until"), name == "Deadline":
 		return "@" + (time.Duration(n-born.Millis()) * time.Millisecond).String()
 	}
 	return fmt.Sprintf("%v", v)
@@ -166,7 +168,8 @@ func (s *story) command(name string, args map[string]string) Command {
 	lease := s.duration(args, "lease", 30*time.Second)
 	switch name {
 	case "submit":
-		return Submit{ID: "x", Deployment: "d", Revision: "r", Owner: args["owner"], Delay: s.duration(args, "delay", 0), Input: []byte("{}"),
+		return Submit{ID: "x", Deployment: "d", Revision: "r", Owner: args["owner"], Priority: s.number(args, "priority", 0), Delay: s.duration(args, "delay", 0),
+			RunAt: s.moment(args, "run_at"), Deadline: s.moment(args, "deadline"), QueueTTL: s.duration(args, "ttl", 0), Input: []byte("{}"),
 			Budgets: Budgets{LostLeases: s.number(args, "lost", 3), Retries: s.number(args, "retries", 2), Claims: s.number(args, "claims", 20)}}
 	case "claim":
 		return Claim{Worker: cmp.Or(args["worker"], "w"), Token: cmp.Or(args["token"], fmt.Sprintf("t%d", s.steps)), Lease: lease}
@@ -197,6 +200,8 @@ func (s *story) free(name string, args map[string]string) Command {
 		return Cancel{Reason: args["reason"]}
 	case "resume":
 		return Resume{Sequence: sequence, Answer: []byte("true")}
+	case "overdue":
+		return Expire{}
 	case "recover":
 		return Recover{Fence: s.control.Fence - s.number(args, "stale", 0)}
 	case "expire":
@@ -230,6 +235,14 @@ func (s *story) number(args map[string]string, name string, otherwise int64) int
 		s.t.Fatal(err)
 	}
 	return n
+}
+
+// moment is a time after the first command, in milliseconds.
+func (s *story) moment(args map[string]string, name string) int64 {
+	if _, ok := args[name]; !ok {
+		return 0
+	}
+	return born.Millis() + s.duration(args, name, 0).Milliseconds()
 }
 
 func (s *story) duration(args map[string]string, name string, otherwise time.Duration) time.Duration {

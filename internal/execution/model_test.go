@@ -15,9 +15,11 @@ func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		l := &life{now: born}
-		l.step(t, Submit{ID: "x", Deployment: "d", Revision: "r", Input: []byte("1"), Delay: drawDelay(t), Budgets: Budgets{
-			LostLeases: rapid.Int64Range(1, 4).Draw(t, "lost"), Retries: rapid.Int64Range(0, 3).Draw(t, "retries"),
-			Claims: rapid.Int64Range(1, 4).Draw(t, "claims")}})
+		l.step(t, Submit{ID: "x", Deployment: "d", Revision: "r", Input: []byte("1"), Delay: drawDelay(t),
+			QueueTTL: drawDelay(t), Deadline: rapid.SampledFrom([]int64{0, 0, born.Millis() + 60_000}).Draw(t, "deadline"),
+			Priority: rapid.Int64Range(0, MaxPriority).Draw(t, "priority"), Budgets: Budgets{
+				LostLeases: rapid.Int64Range(1, 4).Draw(t, "lost"), Retries: rapid.Int64Range(0, 3).Draw(t, "retries"),
+				Claims: rapid.Int64Range(1, 4).Draw(t, "claims")}})
 		for range 40 {
 			l.now += Instant(rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, -time.Hour}).Draw(t, "time").Microseconds())
 			l.step(t, l.command(t))
@@ -43,7 +45,7 @@ func (l *life) command(t *rapid.T) Command {
 		Progress: make([]Event, rapid.IntRange(0, 2).Draw(t, "progress"))}
 	free := []Command{Claim{Worker: "w", Token: fmt.Sprint(l.steps), Lease: time.Minute},
 		Resume{Sequence: c.WaitSequence, Answer: []byte("1")}, ExpireWait{Sequence: c.WaitSequence},
-		ExpireWait{Sequence: c.WaitSequence, Default: []byte("1")}, Recover{Fence: c.Fence}}
+		Expire{}, ExpireWait{Sequence: c.WaitSequence, Default: []byte("1")}, Recover{Fence: c.Fence}}
 	switch {
 	case rapid.IntRange(0, 19).Draw(t, "cancel") == 0:
 		return Cancel{}

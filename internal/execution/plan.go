@@ -34,6 +34,8 @@ const (
 	GuardWait
 	// GuardWaitExpired: as GuardWait, and its deadline has passed.
 	GuardWaitExpired
+	// GuardOverdue: the version is unchanged, and the execution's expiry has passed.
+	GuardOverdue
 )
 
 // Guard is the condition of a plan. Which fields count depends on the kind.
@@ -41,7 +43,7 @@ type Guard struct {
 	Kind      GuardKind
 	Owner     Ownership // GuardOwned; GuardExpired uses its fence
 	Operation string    // GuardOwned: compared with the recorded one before anything else
-	Version   int64     // GuardOwned, GuardExpired
+	Version   int64     // GuardOwned, GuardExpired, GuardOverdue
 	Sequence  int64     // GuardWait, GuardWaitExpired
 }
 

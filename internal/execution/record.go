@@ -82,6 +82,8 @@ func (c Control) check() error {
 		return fmt.Errorf("no deployment or revision")
 	case c.Version < 1:
 		return fmt.Errorf("version %d", c.Version)
+	case c.Priority > MaxPriority:
+		return fmt.Errorf("priority %d", c.Priority)
 	case c.UpdatedAt < c.CreatedAt:
 		return fmt.Errorf("updated before it was created")
 	case running != (c.Worker != ""), running != (c.Token != ""), running != (c.LeaseUntil != 0):

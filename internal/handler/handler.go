@@ -44,7 +44,8 @@ type Options struct {
 // Handler runs attempts.
 type Handler interface {
 	// Run runs one attempt and says how it ended. ctx ends when the attempt must stop: its lease was lost, cancellation was
-	// asked for, or the process shuts down; context.Cause tells which: [ErrLeaseLost], [ErrCanceled] or [ErrShutdown].
+	// asked for, its deadline passed, or the process shuts down; context.Cause tells which: [ErrLeaseLost], [ErrCanceled], [ErrDeadline] or
+	// [ErrShutdown].
 	// Several attempts run at the same time. A panic ends the attempt as failed.
 	Run(ctx context.Context, a Attempt) Outcome
 }
@@ -56,7 +57,7 @@ type Func func(ctx context.Context, a Attempt) Outcome
 func (f Func) Run(ctx context.Context, a Attempt) Outcome { return f(ctx, a) }
 
 // Attempt is one claimed execution in its handler's hands. Methods are safe for concurrent use. Those that reach the store
-// return [ErrLeaseLost], [ErrCanceled] or [ErrShutdown] when the attempt must stop, and an execution.Error with
+// return [ErrLeaseLost], [ErrCanceled], [ErrDeadline] or [ErrShutdown] when the attempt must stop, and an execution.Error with
 // CodeTooLarge or CodeInvalidInput for a payload that is refused, after which the attempt may go on.
 type Attempt interface {
 	Info() Info
@@ -79,8 +80,10 @@ type Info struct {
 	Deployment string
 	Revision   string
 	Owner      string // empty: none
-	Number     int64  // of the attempt, from 1
-	Retries    int64  // application retries before this attempt
+	Labels     execution.Labels
+	Trace      execution.Trace
+	Number     int64 // of the attempt, from 1
+	Retries    int64 // application retries before this attempt
 	Input      []byte
 	Checkpoint []byte // nil: none yet
 }
@@ -128,5 +131,6 @@ func (e stopError) Error() string { return string(e) }
 const (
 	ErrLeaseLost = stopError("the lease was lost: another attempt may own the execution")
 	ErrCanceled  = stopError("cancellation was asked for")
+	ErrDeadline  = stopError("the deadline of the execution has passed")
 	ErrShutdown  = stopError("the process shuts down: the execution is handed over")
 )

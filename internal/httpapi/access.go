@@ -52,6 +52,9 @@ func accesses() map[string]access {
 		"GET " + executionsPath + "{id}/result":              {scope: auth.Read},
 		// An input may hold what followers must not see. Who hands work in has it anyway.
 		"GET " + executionsPath + "{id}/input":         {scope: auth.Submit},
+		"GET /v1/executions":                           {scope: auth.Read},
+		"DELETE " + executionsPath + "{id}":            {scope: auth.Admin},
+		"DELETE /v1/owners/{owner}":                    {scope: auth.Admin},
 		"POST " + executionsPath + "{id}/resume":       {scope: auth.Resume},
 		"POST " + executionsPath + "{id}/cancel":       {scope: auth.Resume},
 		"GET " + streamPattern:                         {scope: auth.Read, token: true},

@@ -115,7 +115,7 @@ func (a *api) submitItem(ctx context.Context, r *http.Request, requestID, deploy
 	if refused != nil {
 		return refusal(refused.Err())
 	}
-	out, err := a.submit(ctx, principalOf(r), deployment, key, body)
+	out, err := a.submit(ctx, principalOf(r), deployment, key, traceOf(r.Header), body)
 	if err != nil {
 		return refusal(err)
 	}

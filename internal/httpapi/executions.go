@@ -7,6 +7,7 @@ import (
 
 	"github.com/windrow-run/windrow/api/contract"
 	"github.com/windrow-run/windrow/internal/auth"
+	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/httpapi/problem"
 	"github.com/windrow-run/windrow/internal/runtime"
 	"github.com/windrow-run/windrow/internal/store"
@@ -28,7 +29,7 @@ func (a *api) SubmitExecution(w http.ResponseWriter, r *http.Request, deployment
 		refused.Write(w)
 		return
 	}
-	out, err := a.submit(r.Context(), p, deployment, key, body)
+	out, err := a.submit(r.Context(), p, deployment, key, traceOf(r.Header), body)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
@@ -39,7 +40,7 @@ func (a *api) SubmitExecution(w http.ResponseWriter, r *http.Request, deployment
 }
 
 // submit carries out a submission, whose body is strict JSON. What is wrong with it is a [problem.Error].
-func (a *api) submit(ctx context.Context, p auth.Principal, deployment, key string, body []byte) (store.Submitted, error) {
+func (a *api) submit(ctx context.Context, p auth.Principal, deployment, key string, trace execution.Trace, body []byte) (store.Submitted, error) {
 	submission, refused := parseSubmission(body)
 	if refused == nil {
 		submission.owner, refused = ownerOf(p, submission.owner)
@@ -47,8 +48,10 @@ func (a *api) submit(ctx context.Context, p auth.Principal, deployment, key stri
 	if refused != nil {
 		return store.Submitted{}, refused.Err()
 	}
+	submission.Trace = trace
 	return a.Runtime.Submit(ctx, runtime.SubmitRequest{
-		Deployment: deployment, Owner: submission.owner, Key: key, Body: body, Input: submission.input,
+		Deployment: deployment, Owner: submission.owner, Labels: submission.labels, Key: key, Body: body, Input: submission.input,
+		SubmitOptions: submission.SubmitOptions,
 	})
 }
 

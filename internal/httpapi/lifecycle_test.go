@@ -34,17 +34,17 @@ func TestProjections(t *testing.T) {
 		"completed": {
 			func(r *rig) string { return r.reaches(r.submit("typed", `{"n":7}`), execution.Completed) },
 			`"typed","revision":"1","status":"completed","attempt":1,"sequence":3,"progress":[],"result":7,"error":null,"waiting":null,` +
-				`"cancellation_requested_at":null,"cancellation_reason":null,"available_at":null,`},
+				`"cancellation_requested_at":null,"cancellation_reason":null,"available_at":null,"labels":{},"priority":0,"deadline":null,`},
 		"failed": {
 			func(r *rig) string { return r.reaches(r.submit("fail", `1`), execution.Failed) },
 			`"fail","revision":"1","status":"failed","attempt":1,"sequence":3,"progress":[],"result":null,` +
 				`"error":{"type":"Broken","code":"broken","message":"<No & no>","retryable":true},"waiting":null,` +
-				`"cancellation_requested_at":null,"cancellation_reason":null,"available_at":null,`},
+				`"cancellation_requested_at":null,"cancellation_reason":null,"available_at":null,"labels":{},"priority":0,"deadline":null,`},
 		"waiting": {
 			func(r *rig) string { return r.waiting(`{"type":"string"}`) },
 			`"ask","revision":"r-2.x","status":"waiting","attempt":1,"sequence":3,"progress":[],"result":null,"error":null,` +
 				`"waiting":{"kind":"approval","message":"<\"Ship\" & go?>","expected_input_schema":{"type":"string"},"deadline":null},` +
-				`"cancellation_requested_at":null,"cancellation_reason":null,"available_at":null,`},
+				`"cancellation_requested_at":null,"cancellation_reason":null,"available_at":null,"labels":{},"priority":0,"deadline":null,`},
 		"canceling": {
 			func(r *rig) string {
 				path := r.running()
@@ -52,11 +52,11 @@ func TestProjections(t *testing.T) {
 				return r.reaches(path, execution.Canceled)
 			},
 			`"hold","revision":"1","status":"canceled","attempt":1,"sequence":4,"progress":[],"result":null,"error":null,"waiting":null,` +
-				`"cancellation_requested_at":TIME,"cancellation_reason":"<\"why\">","available_at":null,`},
+				`"cancellation_requested_at":TIME,"cancellation_reason":"<\"why\">","available_at":null,"labels":{},"priority":0,"deadline":null,`},
 		"running": {
 			func(r *rig) string { return r.running() },
 			`"hold","revision":"1","status":"running","attempt":1,"sequence":2,"progress":[],"result":null,"error":null,"waiting":null,` +
-				`"cancellation_requested_at":null,"cancellation_reason":null,"available_at":null,`},
+				`"cancellation_requested_at":null,"cancellation_reason":null,"available_at":null,"labels":{},"priority":0,"deadline":null,`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +88,7 @@ func TestSubmission(t *testing.T) {
 	t.Parallel()
 	r := start(t, func(s *setup) { s.idle = true })
 	const want = `{"execution_id":"ID","deployment":"echo","revision":"1","status":"queued","attempt":0,"sequence":1,"progress":[],` +
-		`"result":null,"error":null,"waiting":null,"cancellation_requested_at":null,"cancellation_reason":null,"available_at":null,"created_at":TIME,` +
+		`"result":null,"error":null,"waiting":null,"cancellation_requested_at":null,"cancellation_reason":null,"available_at":null,"labels":{},"priority":0,"deadline":null,"created_at":TIME,` +
 		`"updated_at":TIME,` + linksOfID
 	for i, replayed := range []string{"", "true"} {
 		a := r.call("POST", submitPath("echo"), strings.Repeat(" ", i)+`{"input":1}`, "Idempotency-Key: k", "X-Request-Id: r9")

@@ -64,6 +64,16 @@ func (l *rateLimit) take(header http.Header, account auth.Account, requests int)
 		WithLimit(int64(l.Burst)).WithRetryAfter(l.seconds(float64(requests) - left))
 }
 
+// tellOwned says in the answer's header that an owner has as much unfinished work as they may.
+func tellOwned(header http.Header, most int64) {
+	for name, one := range map[string]string{rateHeader: `"unfinished";r=0`, ratePolicyHeader: fmt.Sprintf(`"unfinished";q=%d`, most)} {
+		if requests := header.Get(name); requests != "" {
+			one = requests + ", " + one
+		}
+		header.Set(name, one)
+	}
+}
+
 // seconds is how long so many requests take to come back, at least 1.
 func (l *rateLimit) seconds(requests float64) int {
 	return max(1, int(math.Ceil(requests/float64(l.Rate))))

@@ -100,6 +100,9 @@ func asks() map[string]func(r *rig, headers ...string) reply {
 	post := func(of string) func(r *rig, headers ...string) reply {
 		return func(r *rig, headers ...string) reply { return r.call("POST", possible+of, `{}`, headers...) }
 	}
+	remove := func(path string) func(r *rig, headers ...string) reply {
+		return func(r *rig, headers ...string) reply { return r.call("DELETE", path, "", headers...) }
+	}
 	all := map[string]func(r *rig, headers ...string) reply{
 		"submitExecution": func(r *rig, headers ...string) reply {
 			return r.call("POST", submitPath("echo"), `{"input":1}`, headers...)
@@ -107,13 +110,16 @@ func asks() map[string]func(r *rig, headers ...string) reply {
 		"submitBatch": func(r *rig, headers ...string) reply {
 			return r.call("POST", submitPath("echo")+"/batch", `{"items":[{"submission":{"input":1}}]}`, headers...)
 		},
-		"getExecution": get(possible),
-		"getResult":    get(possible + "/result"),
-		"getInput":     get(possible + "/input"),
+		"getExecution":   get(possible),
+		"getResult":      get(possible + "/result"),
+		"getInput":       get(possible + "/input"),
+		"listExecutions": get("/v1/executions"),
 		"resumeExecution": func(r *rig, headers ...string) reply {
 			return r.call("POST", possible+"/resume", `{"input":1}`, headers...)
 		},
 		"cancelExecution":   post("/cancel"),
+		"eraseExecution":    remove(possible),
+		"eraseOwner":        remove("/v1/owners/acme"),
 		"streamExecution":   get(possible + "/stream"),
 		"createStreamToken": post("/stream-token"),
 		"getStatus":         get("/status"),
@@ -136,6 +142,10 @@ func successes() []provoked {
 		{"submitBatch", 200, "", nil, func(r *rig) reply { return asks()["submitBatch"](r) }},
 		{"submitExecution", 200, "", nil, func(r *rig) reply { return r.call("POST", submitPath("echo"), `{"input":1}`, "Prefer: wait=60") }},
 		{"submitExecution", 202, "", nil, func(r *rig) reply { return r.call("POST", submitPath("echo"), `{"input":1}`) }},
+		{"listExecutions", 200, "", nil, func(r *rig) reply {
+			r.submit("echo", "1")
+			return r.call("GET", "/v1/executions?limit=1", "")
+		}},
 		{"getExecution", 200, "", nil, func(r *rig) reply { return r.call("GET", r.submit("echo", "1"), "") }},
 		{"getExecution", 304, "", nil, func(r *rig) reply { return r.known(r.waiting("true")) }},
 		{"getResult", 200, "", nil, func(r *rig) reply { return r.call("GET", r.reaches(r.submit("echo", "1"), "completed")+"/result", "") }},
@@ -147,6 +157,8 @@ func successes() []provoked {
 		}},
 		{"cancelExecution", 200, "", nil, func(r *rig) reply { return r.call("POST", r.waiting(`true`)+"/cancel", "") }},
 		{"cancelExecution", 202, "", nil, func(r *rig) reply { return r.call("POST", r.running()+"/cancel", `{"reason":"r"}`) }},
+		{"eraseExecution", 200, "", nil, func(r *rig) reply { return r.call("DELETE", r.running(), "") }},
+		{"eraseOwner", 200, "", nil, func(r *rig) reply { return r.call("DELETE", "/v1/owners/a%2Fb%20%C3%A9", "") }},
 		{"streamExecution", 200, "", nil, func(r *rig) reply { return r.call("GET", r.submit("echo", "1")+"/stream", "") }},
 		{"streamExecution", 204, "", nil, func(r *rig) reply {
 			path := r.submit("echo", "1")
@@ -228,9 +240,16 @@ func refusals() (all []provoked) {
 		provoked{"submitExecution", 404, "unknown_deployment", nil, func(r *rig) reply {
 			return r.call("POST", submitPath("nobody"), `{"input":1}`)
 		}},
+		provoked{"eraseOwner", 400, "invalid_request", nil, func(r *rig) reply { return r.call("DELETE", "/v1/owners/a%0Ab", "") }},
+		provoked{"listExecutions", 400, "invalid_request", nil, func(r *rig) reply { return r.call("GET", "/v1/executions?prio=1", "") }},
+		provoked{"listExecutions", 400, "invalid_cursor", nil, func(r *rig) reply { return r.call("GET", "/v1/executions?cursor=x", "") }},
+		provoked{"listExecutions", 404, "unknown_deployment", withKeys, func(r *rig) reply {
+			return r.call("GET", "/v1/executions?deployment=ask", "", as(echoes))
+		}},
 		provoked{"streamExecution", 400, "invalid_cursor", nil, func(r *rig) reply { return asks()["streamExecution"](r, "Last-Event-ID: x") }},
 		provoked{"getStatus", 404, "no_such_route", onClientsSide, func(r *rig) reply { return asks()["getStatus"](r) }},
 		provoked{"getMetrics", 404, "no_such_route", onClientsSide, func(r *rig) reply { return asks()["getMetrics"](r) }},
+		provoked{"eraseOwner", 404, "no_such_route", func(s *setup) { s.api.Side = OperatorsSide }, func(r *rig) reply { return asks()["eraseOwner"](r) }},
 		provoked{"createStreamToken", 501, "not_configured", nil, func(r *rig) reply { return asks()["createStreamToken"](r) }},
 		provoked{"submitExecution", 403, "forbidden", withKeys, func(r *rig) reply {
 			return r.call("POST", submitPath("echo"), `{"input":1,"owner":"b"}`, as(ann))
@@ -250,7 +269,7 @@ func refusals() (all []provoked) {
 			return r.call("GET", possible+"/stream", "")
 		}},
 		provoked{"", 404, "no_such_route", nil, func(r *rig) reply { return r.call("GET", "/v1", "") }},
-		provoked{"", 405, "method_not_allowed", nil, func(r *rig) reply { return r.call("DELETE", possible, "") }})
+		provoked{"", 405, "method_not_allowed", nil, func(r *rig) reply { return r.call("PUT", possible, "") }})
 }
 
 func onClientsSide(s *setup) { s.api.Side = ClientsSide }
@@ -278,12 +297,19 @@ func conflicts() []provoked {
 		{"submitExecution", 413, "too_large", nil, func(r *rig) reply {
 			return r.call("POST", submitPath("echo"), `{"input":"`+strings.Repeat("x", testInput)+`"}`)
 		}},
+		{"submitExecution", 422, "invalid_option", nil, func(r *rig) reply {
+			return r.call("POST", submitPath("echo"), `{"input":1,"run_at":"9999-01-01T00:00:00Z"}`)
+		}},
 		{"submitExecution", 422, "invalid_input", nil, func(r *rig) reply {
 			return r.call("POST", submitPath("typed"), `{"input":{"n":"x"}}`)
 		}},
 		{"submitExecution", 422, "key_reused", nil, func(r *rig) reply {
 			r.call("POST", submitPath("echo"), `{"input":1}`, key)
 			return r.call("POST", submitPath("echo"), `{"input":2}`, key)
+		}},
+		{"submitExecution", 429, "owner_capacity_reached", func(s *setup) { s.idle, s.runtime.MaxOwned = true, 1 }, func(r *rig) reply {
+			r.call("POST", submitPath("echo"), `{"input":1,"owner":"ann"}`)
+			return r.call("POST", submitPath("echo"), `{"input":1,"owner":"ann"}`)
 		}},
 		{"submitExecution", 503, "capacity_reached", func(s *setup) { s.idle = true }, func(r *rig) reply {
 			for range 3 {
@@ -328,8 +354,8 @@ func conflicts() []provoked {
 // failures are answers of a server that is not well: its store does not answer, holds what can't be read, or panics.
 func failures() (all []provoked) {
 	for operation, code := range map[string]string{
-		"submitExecution": "unconfirmed", "resumeExecution": "unconfirmed", "cancelExecution": "unconfirmed",
-		"getExecution": "store_unavailable", "streamExecution": "store_unavailable", "getReadiness": "store_unavailable",
+		"submitExecution": "unconfirmed", "resumeExecution": "unconfirmed", "cancelExecution": "unconfirmed", "eraseExecution": "unconfirmed", "eraseOwner": "unconfirmed",
+		"listExecutions": "store_unavailable", "getExecution": "store_unavailable", "streamExecution": "store_unavailable", "getReadiness": "store_unavailable",
 		"createStreamToken": "store_unavailable", "getResult": "store_unavailable", "getInput": "store_unavailable",
 	} {
 		all = append(all, provoked{operation, 503, code, withStreamTokens, func(r *rig) reply {
@@ -338,7 +364,7 @@ func failures() (all []provoked) {
 			return asks()[operation](r)
 		}})
 	}
-	for _, operation := range []string{"submitExecution", "resumeExecution", "cancelExecution", "getExecution", "streamExecution",
+	for _, operation := range []string{"submitExecution", "resumeExecution", "cancelExecution", "eraseExecution", "eraseOwner", "listExecutions", "getExecution", "streamExecution",
 		"getReadiness", "getStatus", "createStreamToken", "getResult", "getInput"} {
 		b := &breaking{}
 		change := func(s *setup) { b.wrap(s); withStreamTokens(s) }
@@ -395,6 +421,27 @@ func (b *breaking) Read(ctx context.Context, q store.ReadRequest) (store.Record,
 		return store.Record{}, err
 	}
 	return b.Store.Read(ctx, q)
+}
+
+func (b *breaking) List(ctx context.Context, q store.ListRequest) (store.Listed, error) {
+	if err := b.fail(); err != nil {
+		return store.Listed{}, err
+	}
+	return b.Store.List(ctx, q)
+}
+
+func (b *breaking) Erase(ctx context.Context, id string, scope store.Scope) (store.Erased, error) {
+	if err := b.fail(); err != nil {
+		return store.Erased{}, err
+	}
+	return b.Store.Erase(ctx, id, scope)
+}
+
+func (b *breaking) EraseOwner(ctx context.Context, owner string) (store.Erased, error) {
+	if err := b.fail(); err != nil {
+		return store.Erased{}, err
+	}
+	return b.Store.EraseOwner(ctx, owner)
 }
 
 func (b *breaking) Resume(ctx context.Context, q store.ResumeRequest) (store.Resumed, error) {

@@ -19,28 +19,41 @@ func projectionOf(r store.Record) ([]byte, error) {
 		return nil, err
 	}
 	dst := make([]byte, 0, sizeOf(r)+len(wait))
-	dst = appendText(append(dst, '{'), "execution_id", c.ID)
-	dst = appendText(append(dst, ','), "deployment", c.Deployment)
-	dst = appendText(append(dst, ','), "revision", c.Revision)
-	dst = appendText(append(dst, ','), "status", string(c.Status))
-	dst = appendNumber(append(dst, ','), "attempt", c.Attempt)
-	dst = appendNumber(append(dst, ','), "sequence", c.Version)
+	dst = appendIdentity(append(dst, '{'), c)
 	dst = appendList(append(dst, ','), "progress", r.Progress)
 	dst = appendRaw(append(dst, ','), "result", meant(r.Result, c.Status == execution.Completed))
 	dst = appendRaw(append(dst, ','), "error", meant(r.Error, c.Status == execution.Failed || c.Status == execution.Queued))
 	dst = appendRaw(append(dst, ','), "waiting", wait)
 	dst = appendTime(append(dst, ','), "cancellation_requested_at", c.CanceledAt)
 	dst = appendReason(append(dst, ','), r.Reason)
-	dst = appendTime(append(dst, ','), "available_at", c.AvailableAt)
-	dst = appendTime(append(dst, ','), "created_at", c.CreatedAt)
-	dst = appendTime(append(dst, ','), "updated_at", c.UpdatedAt)
+	dst = appendTimes(append(dst, ','), c)
 	return append(appendLinks(append(dst, ','), c.ID), '}'), nil
+}
+
+// appendIdentity appends what an execution is and where it stands.
+func appendIdentity(dst []byte, c execution.Control) []byte {
+	dst = appendText(dst, "execution_id", c.ID)
+	dst = appendText(append(dst, ','), "deployment", c.Deployment)
+	dst = appendText(append(dst, ','), "revision", c.Revision)
+	dst = appendText(append(dst, ','), "status", string(c.Status))
+	dst = appendNumber(append(dst, ','), "attempt", c.Attempt)
+	return appendNumber(append(dst, ','), "sequence", c.Version)
+}
+
+// appendTimes appends when what happened to it or may happen, and what it was submitted with.
+func appendTimes(dst []byte, c execution.Control) []byte {
+	dst = appendTime(dst, "available_at", c.AvailableAt)
+	dst = appendLabels(append(dst, ','), c.Labels)
+	dst = appendNumber(append(dst, ','), "priority", c.Priority)
+	dst = appendTime(append(dst, ','), "deadline", c.Deadline)
+	dst = appendTime(append(dst, ','), "created_at", c.CreatedAt)
+	return appendTime(append(dst, ','), "updated_at", c.UpdatedAt)
 }
 
 // sizeOf is about how long the projection becomes, without its wait: one piece of memory for it is enough.
 func sizeOf(r store.Record) int {
 	const frame = 900 // names, times and links, and the longest of all other values
-	size := frame + len(r.Result) + len(r.Error) + len(r.Reason)
+	size := frame + 2*len(r.Control.Labels) + len(r.Result) + len(r.Error) + len(r.Reason)
 	for _, event := range r.Progress {
 		size += len(event) + 1
 	}
@@ -95,6 +108,19 @@ func appendLinks(dst []byte, id string) []byte {
 func appendLink(dst []byte, name, id, of string) []byte {
 	dst = append(append(appendName(dst, name), '"'), executionsPath...)
 	return append(append(append(dst, id...), of...), '"')
+}
+
+func appendLabels(dst []byte, labels execution.Labels) []byte {
+	dst = append(appendName(dst, "labels"), '{')
+	comma := false
+	for key, value := range labels.All() {
+		if comma {
+			dst = append(dst, ',')
+		}
+		comma = true
+		dst = appendQuoted(dst, key, value)
+	}
+	return append(dst, '}')
 }
 
 func appendName(dst []byte, name string) []byte {

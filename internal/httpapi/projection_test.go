@@ -16,7 +16,7 @@ import (
 func fullRecord(status execution.Status) store.Record {
 	event := []byte(`{"sequence":1,"kind":"k","message":"m","timestamp":"2026-03-01T09:30:00.000Z","metadata":{"a":[]}}`)
 	return store.Record{
-		Control: execution.Control{ID: "4YtGzq0XnJ2rVb8mKd7Lw1Qs", Deployment: "story", Revision: "r1", Status: status, Attempt: 2,
+		Control: execution.Control{ID: "4YtGzq0XnJ2rVb8mKd7Lw1Qs", Deployment: "story", Revision: "r1", Status: status, Attempt: 2, Labels: "a/b=\"c\"\nd=",
 			Version: 9, CanceledAt: 1_700_000_000_001, AvailableAt: 1_700_000_000_002, WaitUntil: 1_700_000_000_003,
 			CreatedAt: 1_700_000_000_004, UpdatedAt: 1_700_000_000_005},
 		Progress: [][]byte{event, event, event},
@@ -52,7 +52,8 @@ func TestProjectionIsTheContract(t *testing.T) {
 			t.Errorf("%s shows (-want +got):\n%s", status, diff)
 		}
 		if string(got.Status) != string(status) || got.Sequence != 9 || got.Attempt != 2 || len(got.Progress) != 3 ||
-			got.CancellationRequestedAt.UnixMilli() != 1_700_000_000_001 || *got.CancellationReason != "no \"more\"\uFFFD" {
+			got.CancellationRequestedAt.UnixMilli() != 1_700_000_000_001 || *got.CancellationReason != "no \"more\"\uFFFD" ||
+			len(got.Labels) != 2 || got.Labels["a/b"] != `"c"` {
 			t.Errorf("%s: %+v", status, got)
 		}
 	}

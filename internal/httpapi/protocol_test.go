@@ -13,7 +13,7 @@ import (
 // No deadline cuts a stream, whatever the protocol: it goes on for many times as long as a body or an event may take.
 func TestDeadlinesSpareStreams(t *testing.T) {
 	t.Parallel()
-	const deadline = 100 * time.Millisecond
+	const deadline = 400 * time.Millisecond
 	for proto, start2 := range map[string]func(*httptest.Server){
 		"HTTP/1.1": (*httptest.Server).Start,
 		"HTTP/2.0": func(s *httptest.Server) { s.EnableHTTP2 = true; s.StartTLS() },

@@ -20,6 +20,9 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if p.Code == contract.ProblemCodeForbidden {
 		challenge(w, `, error="insufficient_scope"`)
 	}
+	if p.Code == contract.ProblemCodeOwnerCapacityReached {
+		tellOwned(w.Header(), p.Limit)
+	}
 	p.Write(w)
 }
 
@@ -45,18 +48,22 @@ func translated(err error) *problem.Problem {
 	if !ok || code == contract.ProblemCodeNotFound || !errors.As(err, &known) {
 		return problem.New(code, "")
 	}
-	p := problem.New(code, "%s", sentence(known.Message)).WithErrors(broken(known.Violations)...)
+	part := "/input"
+	if known.Code == execution.CodeInvalidOption {
+		part = ""
+	}
+	p := problem.New(code, "%s", sentence(known.Message)).WithErrors(broken(part, known.Violations)...)
 	if known.Limit > 0 {
 		p.WithLimit(known.Limit)
 	}
 	return p
 }
 
-// broken are the rules that the input of a request breaks, by their place in the body.
-func broken(violations []execution.Violation) []contract.ProblemError {
+// broken are the rules that a part of a request breaks, by their place in the body.
+func broken(part string, violations []execution.Violation) []contract.ProblemError {
 	var errors []contract.ProblemError
 	for _, v := range violations {
-		errors = append(errors, contract.ProblemError{Pointer: "/input" + v.Pointer, Rule: v.Rule, Message: v.Message})
+		errors = append(errors, contract.ProblemError{Pointer: part + v.Pointer, Rule: v.Rule, Message: v.Message})
 	}
 	return errors
 }
@@ -74,7 +81,7 @@ func sentence(text string) string {
 func codeOf(code execution.Code) (contract.ProblemCode, bool) {
 	switch code {
 	case execution.CodeNotFound, execution.CodeUnknownDeployment, execution.CodeNotWaiting, execution.CodeWaitMoved,
-		execution.CodeKeyReused, execution.CodeInvalidInput, execution.CodeTooLarge, execution.CodeCapacity,
+		execution.CodeKeyReused, execution.CodeInvalidInput, execution.CodeInvalidOption, execution.CodeTooLarge, execution.CodeCapacity, execution.CodeOwnerCapacity,
 		execution.CodeDraining, execution.CodeUnavailable, execution.CodeUnconfirmed:
 		return contract.ProblemCode(code), true
 	case execution.CodeCursorInvalid:

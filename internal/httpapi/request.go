@@ -2,16 +2,20 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/windrow-run/windrow/api/contract"
 	"github.com/windrow-run/windrow/internal/auth"
+	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/httpapi/problem"
+	"github.com/windrow-run/windrow/internal/runtime"
 	"github.com/windrow-run/windrow/internal/strictjson"
 )
 
@@ -23,8 +27,10 @@ const (
 
 // submission is the body of a submission. The bytes of input are the client's.
 type submission struct {
-	input []byte
-	owner string // empty: whose the token is
+	input  []byte
+	owner  string // empty: whose the token is
+	labels execution.Labels
+	runtime.SubmitOptions
 }
 
 // resumption is the body of a resume.
@@ -34,7 +40,7 @@ type resumption struct {
 }
 
 func parseSubmission(body []byte) (submission, *problem.Problem) {
-	members, refused := parseMembers(body, "input", "owner")
+	members, refused := parseMembers(body, "input", "owner", "labels", "priority", "run_at", "delay", "queue_ttl", "deadline")
 	if refused != nil {
 		return submission{}, refused
 	}
@@ -43,7 +49,44 @@ func parseSubmission(body []byte) (submission, *problem.Problem) {
 		return submission{}, refused
 	}
 	owner, refused := members.owner("owner")
-	return submission{input: input, owner: owner}, refused
+	if refused != nil {
+		return submission{}, refused
+	}
+	labels, refused := members.labels("labels")
+	if refused != nil {
+		return submission{}, refused
+	}
+	options, refused := members.options()
+	if refused != nil {
+		return submission{}, refused
+	}
+	return submission{input: input, owner: owner, labels: labels, SubmitOptions: options}, nil
+}
+
+// options returns how the work is to be done.
+func (m members) options() (o runtime.SubmitOptions, refused *problem.Problem) {
+	if o.Priority, refused = m.number("priority", 0, 0, execution.MaxPriority); refused != nil {
+		return o, refused
+	}
+	if o.Delay, refused = m.seconds("delay", 0); refused != nil {
+		return o, refused
+	}
+	if o.RunAt, refused = m.time("run_at"); refused != nil {
+		return o, refused
+	}
+	if o.QueueTTL, refused = m.seconds("queue_ttl", 0.001); refused != nil {
+		return o, refused
+	}
+	if o.Deadline, refused = m.time("deadline"); refused != nil {
+		return o, refused
+	}
+	if m["deadline"] != nil {
+		o.Deadline = max(o.Deadline, 1) // one before 1970 has passed as well
+	}
+	if m["run_at"] != nil && m["delay"] != nil {
+		return o, translated(execution.InvalidOption("delay", "must not be given together with run_at"))
+	}
+	return o, nil
 }
 
 func parseResumption(body []byte) (resumption, *problem.Problem) {
@@ -55,7 +98,7 @@ func parseResumption(body []byte) (resumption, *problem.Problem) {
 	if refused != nil {
 		return resumption{}, refused
 	}
-	sequence, refused := members.number("sequence", 0, maxSequence)
+	sequence, refused := members.number("sequence", 0, 1, maxSequence)
 	return resumption{input: input, sequence: sequence}, refused
 }
 
@@ -141,17 +184,46 @@ func (m members) required(name string) ([]byte, *problem.Problem) {
 	return value, nil
 }
 
-// number returns a member that is a whole number from 1 to most, or another where it is not there. In JSON 2.0 is one too.
-func (m members) number(name string, absent, most int64) (int64, *problem.Problem) {
+// number returns a member that is a whole number from least to most, or another where it is not there. In JSON 2.0 is one too.
+func (m members) number(name string, absent, least, most int64) (int64, *problem.Problem) {
 	value, ok := m[name]
 	if !ok {
 		return absent, nil
 	}
 	number, err := strconv.ParseFloat(string(value), 64) // exact up to maxSequence
-	if err != nil || number != math.Trunc(number) || number < 1 || number > float64(most) {
-		return 0, invalidMember(name, "type", fmt.Sprintf("must be a whole number from 1 to %d", most))
+	if err != nil || number != math.Trunc(number) || number < float64(least) || number > float64(most) {
+		return 0, invalidMember(name, "type", fmt.Sprintf("must be a whole number from %d to %d", least, most))
 	}
 	return int64(number), nil
+}
+
+// seconds returns a member that is a number of seconds from least to execution.MaxDelay, or 0 where it is not there. What is
+// below a millisecond is rounded up, so that nothing is early.
+func (m members) seconds(name string, least float64) (time.Duration, *problem.Problem) {
+	value, ok := m[name]
+	if !ok {
+		return 0, nil
+	}
+	most := execution.MaxDelay.Seconds()
+	number, err := strconv.ParseFloat(string(value), 64)
+	if err != nil || number < least || number > most {
+		return 0, invalidMember(name, "type", fmt.Sprintf("must be a number of seconds from %v to %.0f", least, most))
+	}
+	return time.Duration(math.Ceil(number*1000)) * time.Millisecond, nil
+}
+
+// time returns a member that is a time, in milliseconds, or 0 where it is not there or tells one before 1970. What is below a
+// millisecond is rounded up, so that nothing is early.
+func (m members) time(name string) (int64, *problem.Problem) {
+	value, ok := m[name]
+	if !ok {
+		return 0, nil
+	}
+	var at *time.Time
+	if err := json.Unmarshal(value, &at); err != nil || at == nil {
+		return 0, invalidMember(name, "format", "must be a time as RFC 3339 has it, such as 2030-01-31T08:00:00Z")
+	}
+	return max(at.Add(time.Millisecond-1).UnixMilli(), 0), nil
 }
 
 // owner returns a member that names an owner, or "" where it is not there.
@@ -164,6 +236,43 @@ func (m members) owner(name string) (string, *problem.Problem) {
 		refused = invalidMember(name, "pattern", "must have at least one character, and no control characters")
 	}
 	return text, refused
+}
+
+// labels returns a member that holds labels, or none where it is not there.
+func (m members) labels(name string) (execution.Labels, *problem.Problem) {
+	value, ok := m[name]
+	if !ok {
+		return "", nil
+	}
+	var of map[string]*string
+	if err := json.Unmarshal(value, &of); err != nil || of == nil {
+		return "", invalidMember(name, "type", "must be an object of strings")
+	}
+	texts := make(map[string]string, len(of))
+	for key, text := range of {
+		if text == nil {
+			return "", invalidMember(name, "type", "must be an object of strings")
+		}
+		texts[key] = *text
+	}
+	labels, err := execution.NewLabels(texts)
+	if broken, ok := errors.AsType[*execution.LabelError](err); ok {
+		return "", invalidLabels(name, broken)
+	}
+	return labels, nil
+}
+
+func invalidLabels(name string, broken *execution.LabelError) *problem.Problem {
+	pointer := memberError(name, broken.Rule, broken.Message)
+	if broken.Rule == "maxProperties" {
+		return invalidMember(name, broken.Rule, broken.Message).WithLimit(broken.Limit)
+	}
+	pointer.Pointer += memberError(clip(broken.Key), "", "").Pointer
+	p := problem.New(contract.ProblemCodeInvalidRequest, "The label %q %s.", clip(broken.Key), broken.Message).WithErrors(pointer)
+	if broken.Limit > 0 {
+		p.WithLimit(broken.Limit)
+	}
+	return p
 }
 
 // text returns a member that is a string of at most so many characters, or "" where it is not there.

@@ -34,6 +34,22 @@ func TestParseSubmission(t *testing.T) {
 		"null body":       {`null`, "", "invalid_json :not_object"},
 		"no body at all":  {"", "", "invalid_json :empty"},
 		"empty name":      {`{"":1}`, "", "invalid_request /:unknown_member"},
+		"priority":        {`{"input":1,"priority":9}`, "1", ""},
+		"no priority":     {`{"input":1,"priority":10}`, "", "invalid_request /priority:type"},
+		"delay":           {`{"input":1,"delay":0.25}`, "1", ""},
+		"longest delay":   {`{"input":1,"delay":3.1536e8}`, "1", ""},
+		"no delay":        {`{"input":1,"delay":315360000.1}`, "", "invalid_request /delay:type"},
+		"endless delay":   {`{"input":1,"delay":1e999}`, "", "invalid_request /delay:type"},
+		"duration":        {`{"input":1,"delay":"5m"}`, "", "invalid_request /delay:type"},
+		"negative delay":  {`{"input":1,"delay":-1}`, "", "invalid_request /delay:type"},
+		"run at":          {`{"input":1,"run_at":"2030-01-31T08:00:00.5+01:00"}`, "1", ""},
+		"no time":         {`{"input":1,"run_at":"tomorrow"}`, "", "invalid_request /run_at:format"},
+		"null time":       {`{"input":1,"run_at":null}`, "", "invalid_request /run_at:format"},
+		"time of no zone": {`{"input":1,"run_at":"2030-01-31T08:00:00"}`, "", "invalid_request /run_at:format"},
+		"both":            {`{"input":1,"run_at":"2030-01-31T08:00:00Z","delay":0}`, "", "invalid_option /delay:option"},
+		"in time":         {`{"input":1,"queue_ttl":0.001,"deadline":"2030-01-31T08:00:00Z"}`, "1", ""},
+		"no queue":        {`{"input":1,"queue_ttl":0}`, "", "invalid_request /queue_ttl:type"},
+		"no deadline":     {`{"input":1,"deadline":1}`, "", "invalid_request /deadline:format"},
 		"answer's option": {`{"input":1,"sequence":2}`, "", "invalid_request /sequence:unknown_member"},
 	}
 	for name, test := range tests {
@@ -48,6 +64,29 @@ func TestParseSubmission(t *testing.T) {
 				t.Errorf("%s, %q; want %s, %q", got.input, refusal(refused), test.input, test.refused)
 			}
 		})
+	}
+}
+
+// Labels are kept as they are; what breaks a rule is named.
+func TestParseLabels(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 64)
+	for labels, want := range map[string]string{
+		`{}`: "", `{"b":"é=\u002f","a.b/c_d-9":""}`: "a.b/c_d-9=\nb=é=/",
+		`null`: "invalid_request /labels:type", `["a"]`: "invalid_request /labels:type", `{"a":1}`: "invalid_request /labels:type",
+		`{"a":null}`:           "invalid_request /labels:type",
+		`{"A~":"x"}`:           "invalid_request /labels/A~0:propertyNames",
+		`{"a":"` + long + `"}`: "invalid_request /labels/a:maxLength",
+		`{"a":"\u0000"}`:       "invalid_request /labels/a:pattern",
+		`{"a":"","b":"","c":"","d":"","e":"","f":"","g":"","h":"","i":""}`: "invalid_request /labels:maxProperties",
+	} {
+		got, refused := parseSubmission([]byte(`{"input":1,"labels":` + labels + `}`))
+		if refused != nil && refusal(refused) != want || refused == nil && string(got.labels) != want {
+			t.Errorf("%s: %q, %q; want %q", labels, got.labels, refusal(refused), want)
+		}
+		if strings.Contains(want, "max") && (refused == nil || refused.Limit == 0) {
+			t.Errorf("%s: no limit in %+v", labels, refused)
+		}
 	}
 }
 

@@ -51,5 +51,5 @@ func parseStreamToken(body []byte) (seconds int64, refused *problem.Problem) {
 	if refused != nil {
 		return 0, refused
 	}
-	return members.number("expires_in", streamTokenSeconds, maxStreamTokenSeconds)
+	return members.number("expires_in", streamTokenSeconds, 1, maxStreamTokenSeconds)
 }

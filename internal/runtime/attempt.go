@@ -16,7 +16,8 @@ var _ handler.Attempt = (*session)(nil)
 func (s *session) Info() handler.Info {
 	c := s.claimed.Control
 	return handler.Info{
-		ID: c.ID, Deployment: c.Deployment, Revision: c.Revision, Owner: c.Owner, Number: c.Attempt, Retries: c.Retries,
+		ID: c.ID, Deployment: c.Deployment, Revision: c.Revision, Owner: c.Owner, Labels: c.Labels, Trace: c.Trace,
+		Number: c.Attempt, Retries: c.Retries,
 		Input: s.claimed.Input, Checkpoint: s.claimed.Checkpoint,
 	}
 }

@@ -143,3 +143,37 @@ func TestCheckReusesState(t *testing.T) {
 		}
 	})
 }
+
+// At its deadline work that runs is told, and fails whatever it comes to.
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	for name, outcome := range map[string]handler.Outcome{
+		"stopped": handler.Stopped{}, "completed": handler.Completed{}, "retried": handler.Retried{}, "suspended": handler.Suspended{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(k *kit) {
+				cause := make(chan error, 1)
+				k.start(k.params(deploy(func(ctx context.Context, _ handler.Attempt) handler.Outcome {
+					<-ctx.Done()
+					cause <- context.Cause(ctx)
+					return outcome
+				})))
+				due := time.Now().Add(time.Minute)
+				out, err := k.rt.Submit(k.Context(), SubmitRequest{Deployment: "d", Body: []byte(`1`), Input: []byte(`1`),
+					SubmitOptions: SubmitOptions{Deadline: due.UnixMilli()}})
+				k.ok(err)
+				if err := <-cause; err != handler.ErrDeadline {
+					k.Errorf("cause %v, want the deadline", err)
+				}
+				if late := time.Since(due); late < -time.Millisecond || late > 100*time.Millisecond {
+					k.Errorf("told %s after the deadline", late)
+				}
+				synctest.Wait()
+				k.is(out.Record.Control.ID, execution.Failed)
+				if f := k.failure(out.Record.Control.ID); f.Code != execution.FailureDeadline {
+					k.Errorf("failed with %s", f.Code)
+				}
+			})
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 
 	"github.com/windrow-run/windrow/internal/execution"
@@ -32,8 +33,11 @@ func (s *session) settle(outcome handler.Outcome) {
 }
 
 // ending maps an outcome to the command that commits it; nil: there is nothing to commit any more. An error says why the
-// outcome can't be stored.
+// outcome can't be stored. After the deadline every outcome comes too late.
 func (s *session) ending(outcome handler.Outcome) (command, error) {
+	if errors.Is(context.Cause(s.ctx), handler.ErrDeadline) {
+		return fail(execution.DeadlineExceeded()), nil
+	}
 	switch o := outcome.(type) {
 	case handler.Completed:
 		return s.completed(o)
@@ -132,7 +136,7 @@ func (s *session) stoppedEarly() command {
 }
 
 func stopping(err error) bool {
-	return errors.Is(err, handler.ErrShutdown) || errors.Is(err, handler.ErrCanceled) || errors.Is(err, handler.ErrLeaseLost)
+	return errors.Is(err, handler.ErrShutdown) || errors.Is(err, handler.ErrDeadline) || errors.Is(err, handler.ErrCanceled) || errors.Is(err, handler.ErrLeaseLost)
 }
 
 // finish commits a command that leaves running, after the chunks that were streamed before it. The first call decides; a

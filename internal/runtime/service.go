@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"time"
 
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/handler"
@@ -14,24 +15,53 @@ import (
 type SubmitRequest struct {
 	Deployment string
 	Owner      string // empty: none
+	Labels     execution.Labels
 	Key        string // idempotency key; empty: none
 	Body       []byte // the whole request; its SHA-256 is what a key is bound to
 	Input      []byte // the part of it that the handler gets
+	SubmitOptions
+}
+
+// SubmitOptions are how work is to be done. The zero value is that of work that says nothing of it.
+type SubmitOptions struct {
+	Priority int64         // 0 to execution.MaxPriority; higher is claimed earlier
+	Delay    time.Duration // not to be started before now plus this, at most execution.MaxDelay; 0: at once
+	RunAt    int64         // not to be started before, in milliseconds; 0: at once. Not together with Delay
+	QueueTTL time.Duration // to be taken up by now plus this, at most execution.MaxDelay; 0: whenever
+	Deadline int64         // to have ended by then, in milliseconds; 0: whenever
+	Trace    execution.Trace
+}
+
+// possible refuses what names a time that is too far ahead or too late.
+func (o SubmitOptions) possible(now execution.Instant) error {
+	const days = execution.MaxDelay / (24 * time.Hour)
+	last := now.Millis() + execution.MaxDelay.Milliseconds()
+	switch {
+	case o.RunAt > last:
+		return execution.InvalidOption("run_at", "must be at most %d days ahead", days)
+	case o.Deadline > last:
+		return execution.InvalidOption("deadline", "must be at most %d days ahead", days)
+	case o.Deadline != 0 && o.Deadline <= now.Millis():
+		return execution.InvalidOption("deadline", "has passed")
+	}
+	return nil
 }
 
 // Submit admits work to a deployment of this process, in one exchange where nothing is wrong with it. What a key is bound to
 // wins over everything else: the same request is answered the same also after the deployment, its schema, or a limit has
-// changed. Errors: CodeUnknownDeployment, CodeTooLarge, CodeInvalidInput with violations, CodeDraining, CodeKeyReused,
-// CodeCapacity; CodeUnavailable where the store could not be asked or refused, CodeUnconfirmed where it did not answer, also
-// not when it was asked again.
+// changed. Errors: CodeUnknownDeployment, CodeTooLarge, CodeInvalidInput and CodeInvalidOption with violations, CodeDraining,
+// CodeKeyReused, CodeCapacity, CodeOwnerCapacity; CodeUnavailable where the store could not be asked or refused,
+// CodeUnconfirmed where it did not answer, also not when it was asked again.
 func (r *Runtime) Submit(ctx context.Context, req SubmitRequest) (store.Submitted, error) {
 	d := r.registry.find(req.Deployment)
 	key := store.Key{Owner: req.Owner, Deployment: req.Deployment, Value: req.Key, Fingerprint: sha256.Sum256(req.Body)}
 	if err := r.admissible(d, req); err != nil {
 		return r.replay(ctx, d, key, err)
 	}
-	s := store.Submission{Key: key, MaxNonterminal: d.maxNonterminal, Submit: execution.Submit{
-		ID: r.Store.NewID(key), Deployment: d.Name, Revision: d.Revision, Owner: req.Owner, Budgets: d.budgets, Input: req.Input}}
+	s := store.Submission{Key: key, MaxNonterminal: d.maxNonterminal, MaxOwned: r.Settings.MaxOwned, Submit: execution.Submit{
+		ID: r.Store.NewID(key), Deployment: d.Name, Revision: d.Revision, Owner: req.Owner, Labels: req.Labels, Budgets: d.budgets,
+		Priority: req.Priority, Delay: req.Delay, RunAt: req.RunAt, QueueTTL: req.QueueTTL, Deadline: req.Deadline, Trace: req.Trace,
+		Input: req.Input}}
 	// The same id both times: what was applied is replayed, which only a key makes worth telling.
 	out, err := twice(ctx, func() (store.Submitted, error) { return r.admit(ctx, s) })
 	out.Replayed = out.Replayed && req.Key != ""
@@ -47,6 +77,9 @@ func (r *Runtime) admissible(d *deployment, req SubmitRequest) error {
 		e := execution.Errorf(execution.CodeTooLarge, "the input has %d bytes, the limit is %d", len(req.Input), r.Settings.MaxPayload)
 		e.Limit = int64(r.Settings.MaxPayload)
 		return e
+	}
+	if err := req.possible(r.clock.now()); err != nil {
+		return err
 	}
 	if err := violated("the input", d.Input, req.Input); err != nil {
 		return err
@@ -105,7 +138,7 @@ func twice[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	}
 	first := unconfirmed(err)
 	out, err = ask()
-	passing := execution.Unknown(err) || execution.Is(err, execution.CodeCapacity)
+	passing := execution.Unknown(err) || execution.NoRoom(err)
 	if passing && execution.Is(first, execution.CodeUnconfirmed) {
 		return out, first
 	}
@@ -131,6 +164,13 @@ func (r *Runtime) Get(ctx context.Context, req store.ReadRequest) (store.Record,
 		r.SawWait(record)
 	}
 	return record, err
+}
+
+// List returns a page of executions. Errors are those of store.Store.List.
+func (r *Runtime) List(ctx context.Context, req store.ListRequest) (store.Listed, error) {
+	ctx, cancel := r.exchange(ctx)
+	defer cancel()
+	return r.Store.List(ctx, req)
 }
 
 // SawWait remembers the wait of a record that was read elsewhere, so that its answer costs one exchange.

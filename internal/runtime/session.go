@@ -37,11 +37,12 @@ type session struct {
 	confirmed time.Time  // just before the request was sent that last renewed the lease
 	seen      time.Time  // just before the request was sent that last told the state
 	expiry    *time.Timer
-	closed    bool // gone is closed
-	lost      bool // closed because the lease was lost
-	finishing bool // a command that leaves running is under way: its reply decides, no beat's
-	corrupt   bool // what is stored can't be committed to
-	consumed  bool // the answer was read
+	overdue   *time.Timer // ends the handler's context at the execution's deadline; nil: it has none
+	closed    bool        // gone is closed
+	lost      bool        // closed because the lease was lost
+	finishing bool        // a command that leaves running is under way: its reply decides, no beat's
+	corrupt   bool        // what is stored can't be committed to
+	consumed  bool        // the answer was read
 	events    []execution.Event
 	stamped   int64 // of the newest event
 	chunks    chunks
@@ -73,9 +74,15 @@ func newSession(shared *deps, d *deployment, c claim) *session {
 		confirmed: c.sent, seen: c.sent,
 		chunks: chunks{maxCount: shared.Settings.HistoryChunks, maxBytes: shared.Settings.HistoryBytes},
 	}
+	if id := control.Trace.ID(); id != "" {
+		s.log = s.log.With("trace_id", id)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expiry = time.AfterFunc(time.Until(s.deadlineLocked()), s.expire)
+	if control.Deadline != 0 {
+		s.overdue = time.AfterFunc(s.clock.until(control.Deadline), func() { stop(handler.ErrDeadline) })
+	}
 	return s
 }
 
@@ -191,6 +198,9 @@ func (s *session) close(lost bool) bool {
 	}
 	s.closed, s.lost = true, lost
 	s.expiry.Stop()
+	if s.overdue != nil {
+		s.overdue.Stop()
+	}
 	close(s.gone)
 	if n := s.chunks.clear(); n > 0 {
 		s.Metrics.ChunksFlushed(outcomeDropped, n)
@@ -215,9 +225,9 @@ func (s *session) stopped() error {
 	return nil
 }
 
-// stopCause makes any cause one of the three that handlers know. Anything else means that the process gave the session up.
+// stopCause makes any cause one of those that handlers know. Anything else means that the process gave the session up.
 func stopCause(cause error) error {
-	for _, known := range []error{handler.ErrCanceled, handler.ErrShutdown} {
+	for _, known := range []error{handler.ErrCanceled, handler.ErrDeadline, handler.ErrShutdown} {
 		if errors.Is(cause, known) {
 			return known
 		}

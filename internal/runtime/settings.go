@@ -12,6 +12,7 @@ import (
 type Settings struct {
 	Slots          int           // attempts at once of each deployment; default: one a CPU
 	MaxNonterminal *int64        // unfinished executions of a deployment; nil: 1,000; 0: no limit
+	MaxOwned       int64         // unfinished executions of an owner; 0: no limit
 	RetryDelay     time.Duration // longest delay of a first retry, doubling with each; default 1 s
 	RetryMaxDelay  time.Duration // bound of that doubling; default 60 s
 
@@ -106,6 +107,8 @@ func (s Settings) validateRanges() error {
 	switch {
 	case *s.MaxNonterminal < 0:
 		return fmt.Errorf("unfinished executions: %d is below 0", *s.MaxNonterminal)
+	case s.MaxOwned < 0:
+		return fmt.Errorf("unfinished executions of an owner: %d is below 0", s.MaxOwned)
 	case s.RetryMaxDelay < s.RetryDelay:
 		return fmt.Errorf("longest retry delay: %s is below the first, %s", s.RetryMaxDelay, s.RetryDelay)
 	case s.BackoffMax < s.BackoffMin:

@@ -40,6 +40,7 @@ func TestNewRefuses(t *testing.T) {
 		"slow heartbeat":     {func(p *Params, _ *handler.Deployment) { p.Settings.Heartbeat = 29 * time.Second }, "heartbeat"},
 		"negative interval":  {func(p *Params, _ *handler.Deployment) { p.Settings.PollInterval = -1 }, "poll interval"},
 		"negative payload":   {func(p *Params, _ *handler.Deployment) { p.Settings.MaxPayload = -1 }, "payload"},
+		"negative owned":     {func(p *Params, _ *handler.Deployment) { p.Settings.MaxOwned = -1 }, "of an owner"},
 		"negative ceilings":  {func(p *Params, _ *handler.Deployment) { p.Settings.MaxNonterminal = &negative }, "unfinished"},
 		"retry settings":     {func(p *Params, _ *handler.Deployment) { p.Settings.RetryDelay, p.Settings.RetryMaxDelay = 2, 1 }, "retry"},
 		"backoff settings":   {func(p *Params, _ *handler.Deployment) { p.Settings.BackoffMin, p.Settings.BackoffMax = 2, 1 }, "backoff"},

@@ -69,8 +69,20 @@ func (g *gate) Maintain(ctx context.Context, limit int) (store.Maintained, error
 	return pass(g, func() (store.Maintained, error) { return g.to.Maintain(ctx, limit) })
 }
 
+func (g *gate) Erase(ctx context.Context, id string, scope store.Scope) (store.Erased, error) {
+	return pass(g, func() (store.Erased, error) { return g.to.Erase(ctx, id, scope) })
+}
+
+func (g *gate) EraseOwner(ctx context.Context, owner string) (store.Erased, error) {
+	return pass(g, func() (store.Erased, error) { return g.to.EraseOwner(ctx, owner) })
+}
+
 func (g *gate) Read(ctx context.Context, r store.ReadRequest) (store.Record, error) {
 	return pass(g, func() (store.Record, error) { return g.to.Read(ctx, r) })
+}
+
+func (g *gate) List(ctx context.Context, r store.ListRequest) (store.Listed, error) {
+	return pass(g, func() (store.Listed, error) { return g.to.List(ctx, r) })
 }
 
 func (g *gate) Controls(ctx context.Context, ids []string) ([]execution.Control, error) {

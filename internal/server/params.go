@@ -54,7 +54,7 @@ func runtimeSettings(c config.Config) runtime.Settings {
 		grace = -1 // none, where zero would be the runtime's default
 	}
 	return runtime.Settings{
-		Slots: c.Slots, MaxNonterminal: &ceiling, RetryDelay: c.RetryDelay, RetryMaxDelay: c.RetryMaxDelay,
+		Slots: c.Slots, MaxNonterminal: &ceiling, MaxOwned: int64(c.MaxOwned), RetryDelay: c.RetryDelay, RetryMaxDelay: c.RetryMaxDelay,
 		Lease: c.Lease, CommitMargin: c.CommitMargin, Heartbeat: c.Heartbeat,
 		PollInterval: c.Poll, MaintenanceInterval: c.Maintenance,
 		MaxPayload: int(c.PayloadBytes), MaxProgressEvent: int(c.ProgressBytes), MaxChunk: int(c.ChunkBytes),

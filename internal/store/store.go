@@ -10,7 +10,7 @@
 // applied: a caller that needs to know repeats it with the same operation token, idempotency key, id, claim token or chunk
 // number, and a repeat of what was applied is answered as the first one would have been. Where the error says Unchanged, it
 // was not applied. CodeUnconfirmed says that it was applied and has not arrived everywhere that the store was told to wait for,
-// so that a failure may still take it away: a repeat waits again. Submit, FindKey, Transition, Resume and Cancel may say so.
+// so that a failure may still take it away: a repeat waits again. Submit, FindKey, Transition, Resume, Cancel, Erase and EraseOwner may say so.
 // Methods return the context's error, wrapped with CodeUnavailable, when ctx ends first. No method retries a
 // failed exchange by itself.
 package store
@@ -35,16 +35,17 @@ type Store interface {
 
 	// Submit admits an execution as a whole: binding, capacity, control, input, index, doorbell. Outcomes: created;
 	// replayed, where the key is bound to the same fingerprint or an execution of the same id exists (a repeat); an error
-	// of CodeKeyReused, CodeCapacity (nothing written) or CodeUnavailable.
+	// of CodeKeyReused, CodeCapacity, CodeOwnerCapacity, CodeInvalidOption (nothing written) or CodeUnavailable.
 	Submit(ctx context.Context, s Submission) (Submitted, error)
 
 	// FindKey looks an idempotency key up. Outcomes: replayed; CodeKeyReused; CodeNotFound where it is not bound.
 	FindKey(ctx context.Context, key Key) (Submitted, error)
 
-	// Poll claims due work for the revisions that want some, tells when the next piece falls due and whether maintenance
+	// Poll claims due work for the revisions that want some, in the order of [execution.Control.Rank], tells when the next piece falls due and whether maintenance
 	// has something to do, and records which revisions this process serves. A repeat with the same worker and token within the lease hands out the
 	// same batch, at no cost to a budget. It stops at about MaxBytes of payload but returns at least one. Malformed
-	// controls leave the index and never stall their neighbours. Work on its last chance is handed out to a solitary request
+	// controls leave the index and never stall their neighbours. Nothing is handed out before its AvailableAt, also where the
+	// clock was set back, nor what is queued after its expiry, but for work on its last chance. Work on its last chance is handed out to a solitary request
 	// only.
 	Poll(ctx context.Context, r PollRequest) (Polled, error)
 
@@ -67,14 +68,28 @@ type Store interface {
 	// CodeNotFound.
 	Cancel(ctx context.Context, id string, scope Scope, reason string) (Record, error)
 
-	// Maintain does at most limit pieces of each kind of overdue work: leases that ran out, waits that expired, ended
+	// Maintain does at most limit pieces of each kind of overdue work: leases that ran out, what is queued or waits
+	// after its expiry, ended
 	// executions past their retention. A store whose clock may be set back shortens leases that lie further ahead than any
 	// that was asked for.
 	Maintain(ctx context.Context, limit int) (Maintained, error)
 
+	// Erase removes an execution with everything that belongs to it, whatever it is doing: who works on it is refused with
+	// CodeLeaseLost from then on. CodeNotFound, also where it was erased before; CodeCorrupt for what can't be read, unless
+	// the scope is everybody's.
+	Erase(ctx context.Context, id string, scope Scope) (Erased, error)
+
+	// EraseOwner erases the oldest executions of an owner, about 100 of each partition. It tells whether there are more.
+	EraseOwner(ctx context.Context, owner string) (Erased, error)
+
 	// Read returns an execution. CodeNotFound; CodeCorrupt where what is stored can't be read, an input that is asked for and is
 	// not there included.
 	Read(ctx context.Context, r ReadRequest) (Record, error)
+
+	// List returns a page of executions, the newest first. Pages that follow one another show whatever is there from the first
+	// to the last of them, and passes the filters, once. Over partitions the order is that of the times of creation, as good as the clocks of their servers
+	// agree.
+	List(ctx context.Context, r ListRequest) (Listed, error)
 
 	// Controls reads many controls, in order, one exchange a partition, and keeps their logs marked as watched. The
 	// control of an execution that is not there, or can't be read, has its id and status "".
@@ -134,6 +149,22 @@ type Submission struct {
 	execution.Submit
 	Key            Key
 	MaxNonterminal int64 // ceiling of unfinished executions of the deployment; 0: none
+	// MaxOwned is the ceiling of unfinished executions of the owner, those that were admitted with one; 0, or no owner: none.
+	MaxOwned int64
+}
+
+// Full is the error of a deployment that has as much unfinished work as it may.
+func Full(ceiling int64) error {
+	e := execution.Errorf(execution.CodeCapacity, "the deployment has %d unfinished executions", ceiling)
+	e.Limit = ceiling
+	return e
+}
+
+// OwnerFull is the error of an owner who has as much unfinished work as they may.
+func OwnerFull(ceiling int64) error {
+	e := execution.Errorf(execution.CodeOwnerCapacity, "the owner has %d unfinished executions", ceiling)
+	e.Limit = ceiling
+	return e
 }
 
 // Submitted is the outcome of a submission.
@@ -238,7 +269,7 @@ type Resumed struct {
 // Maintained counts what one pass did.
 type Maintained struct {
 	Requeued  int // leases that ran out, back in the queue
-	Failed    int // of those, and of expired waits: budgets spent, or nobody answered
+	Failed    int // of those, and of what expired: budgets spent, nobody answered, or the time was over
 	Canceled  int // of those: a cancel was pending
 	Defaulted int // waits that took their default answer
 	Removed   int // ended executions erased after their retention
@@ -302,7 +333,7 @@ type RevisionCount struct {
 	Nonterminal int64
 	Ready       int64 // due and queued, on its last chance included
 	Delayed     int64 // queued, not yet due
-	OldestReady int64 // since when the oldest ready one waits; 0: none
+	OldestReady int64 // since when the ready one waits that is claimed next; 0: none
 	ServedAt    int64 // when a process last said that it serves the revision; 0: not known to be served
 }
 

@@ -163,10 +163,14 @@ func about(code contract.ProblemCode) (status int, title string) {
 		return http.StatusUnsupportedMediaType, "The body is not of a media type that is read here"
 	case contract.ProblemCodeInvalidInput:
 		return http.StatusUnprocessableEntity, "The input does not fit its schema"
+	case contract.ProblemCodeInvalidOption:
+		return http.StatusUnprocessableEntity, "An option can't be met"
 	case contract.ProblemCodeKeyReused:
 		return http.StatusUnprocessableEntity, "The Idempotency-Key is bound to another request"
 	case contract.ProblemCodeRateLimited:
 		return http.StatusTooManyRequests, "Too many requests"
+	case contract.ProblemCodeOwnerCapacityReached:
+		return http.StatusTooManyRequests, "The owner has as much unfinished work as they may"
 	case contract.ProblemCodeTooManyViewers:
 		return http.StatusTooManyRequests, "Too many streams are followed"
 	case contract.ProblemCodeHeadersTooLarge:

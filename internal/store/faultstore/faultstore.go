@@ -25,7 +25,10 @@ const (
 	Resume     Method = "Resume"
 	Cancel     Method = "Cancel"
 	Maintain   Method = "Maintain"
+	Erase      Method = "Erase"
+	EraseOwner Method = "EraseOwner"
 	Read       Method = "Read"
+	List       Method = "List"
 	Controls   Method = "Controls"
 	Tail       Method = "Tail"
 	TailRead   Method = "Tail.Read"
@@ -75,7 +78,7 @@ func (s *Store) Inject(m Method, f Fault) {
 
 // Cut makes every method fail before it is applied, as when the store is out of reach, until Heal.
 func (s *Store) Cut() {
-	for _, m := range []Method{Submit, FindKey, Poll, Transition, Beat, Resume, Cancel, Maintain, Read, Controls, Tail, TailRead,
+	for _, m := range []Method{Submit, FindKey, Poll, Transition, Beat, Resume, Cancel, Maintain, Erase, EraseOwner, Read, List, Controls, Tail, TailRead,
 		Listen, Counts, Check} {
 		s.Inject(m, Fault{Before: true})
 	}

@@ -50,9 +50,24 @@ func (s *Store) Maintain(ctx context.Context, limit int) (store.Maintained, erro
 	return call(ctx, s.next(Maintain, ""), func() (store.Maintained, error) { return s.Store.Maintain(ctx, limit) })
 }
 
+// Erase implements [store.Store].
+func (s *Store) Erase(ctx context.Context, id string, scope store.Scope) (store.Erased, error) {
+	return call(ctx, s.next(Erase, ""), func() (store.Erased, error) { return s.Store.Erase(ctx, id, scope) })
+}
+
+// EraseOwner implements [store.Store].
+func (s *Store) EraseOwner(ctx context.Context, owner string) (store.Erased, error) {
+	return call(ctx, s.next(EraseOwner, ""), func() (store.Erased, error) { return s.Store.EraseOwner(ctx, owner) })
+}
+
 // Read implements [store.Store].
 func (s *Store) Read(ctx context.Context, r store.ReadRequest) (store.Record, error) {
 	return call(ctx, s.next(Read, ""), func() (store.Record, error) { return s.Store.Read(ctx, r) })
+}
+
+// List implements [store.Store].
+func (s *Store) List(ctx context.Context, r store.ListRequest) (store.Listed, error) {
+	return call(ctx, s.next(List, ""), func() (store.Listed, error) { return s.Store.List(ctx, r) })
 }
 
 // Controls implements [store.Store].

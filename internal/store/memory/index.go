@@ -11,15 +11,17 @@ type index struct {
 	streamTTL   int64
 	revisions   map[store.Revision]*revision
 	nonterminal map[string]int64 // by deployment: what admission ceilings are compared with
+	owned       map[string]int64 // by owner, those admitted under a ceiling
 	leases      *agenda          // running, by the end of the lease
-	waits       *agenda          // waiting with a deadline
+	waits       *agenda          // queued or waiting, by expiry
 	ended       *agenda          // terminal, by the end of retention
+	shelf       shelf            // all, for those who list them
 	logs        *agenda          // terminal, by the end of the event log's retention
 }
 
 // revision is what is known of one revision.
 type revision struct {
-	ready       *agenda // may be claimed, by the time since when
+	ready       *agenda // may be claimed, by rank
 	delayed     *agenda // queued, not yet moved to ready
 	solitary    *agenda // on its last chance, by the time since when
 	turn        turn    // who is to become empty for it
@@ -39,6 +41,7 @@ func newIndex(l store.Limits) *index {
 		streamTTL:   l.StreamTTL.Milliseconds(),
 		revisions:   map[store.Revision]*revision{},
 		nonterminal: map[string]int64{},
+		owned:       map[string]int64{},
 		leases:      newAgenda(),
 		waits:       newAgenda(),
 		ended:       newAgenda(),
@@ -68,14 +71,18 @@ func (x *index) follow(before, after execution.Control, now execution.Instant) (
 	if before.Status == after.Status {
 		return false
 	}
+	if before.Status == "" {
+		x.shelf.put(after)
+	}
 	x.leave(before)
 	x.count(before, -1)
 	x.count(after, 1)
+	if at := after.Expiry(); at != 0 {
+		x.waits.put(after.ID, at)
+	}
 	switch {
 	case after.Status == execution.Queued:
 		return x.revision(revisionOf(after)).enqueue(after, now.Millis())
-	case after.Status == execution.Waiting && after.WaitUntil != 0:
-		x.waits.put(after.ID, after.WaitUntil)
 	case after.Status.Terminal():
 		x.ended.put(after.ID, now.Millis()+x.terminalTTL)
 		x.logs.put(after.ID, now.Millis()+x.streamTTL)
@@ -84,6 +91,7 @@ func (x *index) follow(before, after execution.Control, now execution.Instant) (
 }
 
 func (x *index) leave(c execution.Control) {
+	x.waits.drop(c.ID)
 	switch {
 	case c.Status == execution.Queued:
 		r := x.revision(revisionOf(c))
@@ -92,8 +100,6 @@ func (x *index) leave(c execution.Control) {
 		r.solitary.drop(c.ID)
 	case c.Status == execution.Running:
 		x.leases.drop(c.ID)
-	case c.Status == execution.Waiting:
-		x.waits.drop(c.ID)
 	case c.Status.Terminal():
 		x.ended.drop(c.ID)
 		x.logs.drop(c.ID)
@@ -121,7 +127,7 @@ func (r *revision) enqueue(c execution.Control, now int64) (ring bool) {
 	_, next, delayed := r.delayed.first()
 	quiet := r.ready.len() == 0 && !(delayed && next <= now)
 	if c.AvailableAt <= now { // also when it names no time
-		r.ready.put(c.ID, now)
+		r.ready.put(c.ID, c.Rank(now))
 		return quiet
 	}
 	r.delayed.put(c.ID, c.AvailableAt)
@@ -156,16 +162,16 @@ func (r *revision) yields(worker string, now, lease, longest int64) bool {
 	return true
 }
 
-// promote moves what has fallen due, as much as may be claimed, from delayed to ready, where it stays also if the clock
-// steps back.
-func (r *revision) promote(now int64, most int) {
+// promote moves what has fallen due, as much as may be claimed, from delayed to ready. rank tells the place of one that is due
+// since then.
+func (r *revision) promote(now int64, most int, rank func(id string, since int64) int64) {
 	for range most {
 		id, at, ok := r.delayed.due(now)
 		if !ok {
 			return
 		}
 		r.delayed.drop(id)
-		r.ready.put(id, at)
+		r.ready.put(id, rank(id, at))
 	}
 }
 

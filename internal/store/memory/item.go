@@ -15,6 +15,7 @@ type item struct {
 	progress [][]byte
 	log      eventLog
 	key      bindingKey          // zero: none
+	owned    bool                // admitted under its owner's ceiling
 	answers  map[string][32]byte // digests by the idempotency key of a resume
 }
 

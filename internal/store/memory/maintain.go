@@ -69,13 +69,9 @@ func (s *Store) recover(it *item, now execution.Instant, m *store.Maintained) er
 	return nil
 }
 
-// expire ends a wait whose deadline has passed. A wait that can't be read has no default answer.
+// expire ends what is queued or waits and whose time is over.
 func (s *Store) expire(it *item, now execution.Instant, m *store.Maintained) error {
-	cmd := execution.ExpireWait{Sequence: it.control.WaitSequence}
-	if w, err := execution.DecodeWait(it.payloads[execution.PayloadWait]); err == nil {
-		cmd.Default = w.Default
-	}
-	p, err := execution.Decide(it.control, cmd, now)
+	p, err := execution.Decide(it.control, execution.Expired(it.control, it.payloads[execution.PayloadWait], now), now)
 	if err != nil {
 		return err
 	}

@@ -116,6 +116,7 @@ func (s *Store) commit(it *item, p execution.Plan, now execution.Instant) {
 	s.log(it, p.LogEntries(before, after, now), now)
 	if after.Status.Terminal() {
 		it.log.until = now.Millis() + s.limits.StreamTTL.Milliseconds()
+		s.disown(it)
 	}
 	if s.index.follow(before, after, now) {
 		s.bells.ring(revisionOf(after))

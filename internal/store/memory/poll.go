@@ -28,7 +28,7 @@ func (s *Store) Poll(ctx context.Context, r store.PollRequest) (store.Polled, er
 		rev := s.index.revision(w.Revision)
 		rev.servedAt = now.Millis()
 		if !r.Solitary {
-			rev.promote(now.Millis(), w.Count)
+			rev.promote(now.Millis(), w.Count, s.rank)
 		}
 	}
 	out, repeated := s.repeat(r, now)
@@ -43,6 +43,8 @@ func (s *Store) Poll(ctx context.Context, r store.PollRequest) (store.Polled, er
 	}
 	return out, nil
 }
+
+func (s *Store) rank(id string, since int64) int64 { return s.items[id].control.Rank(since) }
 
 // lookAhead tells of all but what was claimed.
 func (s *Store) lookAhead(r store.PollRequest, out *store.Polled, now int64) {
@@ -145,16 +147,28 @@ func (s *Store) claimEach(r store.PollRequest, out *store.Polled, now execution.
 	return nil
 }
 
-// next is the first that is ready. Those on their last chance, which were delayed, go where they are claimed from.
+// next is the first that is ready. What had fallen due before the clock was set back is put back, and what is to be ended is
+// left out. Those on their last chance, which were delayed, go where they are claimed from.
 func (s *Store) next(rev *revision, now execution.Instant) (id string, ok bool) {
 	for {
 		id, _, ok = rev.ready.first()
-		if !ok || !s.items[id].control.LastChance() {
-			return id, ok
+		if !ok {
+			return "", false
 		}
-		rev.ready.drop(id)
-		if rev.isolate(id, now.Millis()) {
-			s.bells.ring(revisionOf(s.items[id].control))
+		c := s.items[id].control
+		switch {
+		case c.AvailableAt > now.Millis():
+			rev.ready.drop(id)
+			rev.delayed.put(id, c.AvailableAt)
+		case c.Expiry() != 0 && c.Expiry() <= now.Millis():
+			rev.ready.drop(id) // for maintenance to end
+		case c.LastChance():
+			rev.ready.drop(id)
+			if rev.isolate(id, now.Millis()) {
+				s.bells.ring(revisionOf(c))
+			}
+		default:
+			return id, true
 		}
 	}
 }

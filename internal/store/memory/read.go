@@ -73,7 +73,7 @@ func (s *Store) Counts(ctx context.Context) (store.Counts, error) {
 	now := s.clock()
 	out := store.Counts{Leases: int64(s.index.leases.len()), Now: now}
 	for name, r := range s.index.revisions {
-		out.Revisions = append(out.Revisions, r.counts(name, now.Millis()))
+		out.Revisions = append(out.Revisions, s.counts(name, r, now.Millis()))
 	}
 	slices.SortFunc(out.Revisions, func(a, b store.RevisionCount) int {
 		return cmp.Or(cmp.Compare(a.Deployment, b.Deployment), cmp.Compare(a.Revision.Revision, b.Revision.Revision))
@@ -81,12 +81,13 @@ func (s *Store) Counts(ctx context.Context) (store.Counts, error) {
 	return out, nil
 }
 
-func (r *revision) counts(name store.Revision, now int64) store.RevisionCount {
+func (s *Store) counts(name store.Revision, r *revision, now int64) store.RevisionCount {
 	var oldest int64
-	for _, a := range []*agenda{r.ready, r.solitary} {
-		if _, at, ok := a.first(); ok && (oldest == 0 || at < oldest) {
-			oldest = at
-		}
+	if id, rank, ok := r.ready.first(); ok {
+		oldest = s.items[id].control.Since(rank)
+	}
+	if _, at, ok := r.solitary.first(); ok && (oldest == 0 || at < oldest) {
+		oldest = at
 	}
 	if _, at, ok := r.delayed.due(now); ok && (oldest == 0 || at < oldest) {
 		oldest = at

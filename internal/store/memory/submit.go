@@ -33,9 +33,10 @@ func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitt
 		return replay(it, now), nil
 	}
 	if n := sub.MaxNonterminal; n > 0 && s.index.nonterminal[sub.Deployment] >= n {
-		err := execution.Errorf(execution.CodeCapacity, "the deployment has %d unfinished executions", n)
-		err.Limit = n
-		return store.Submitted{}, err
+		return store.Submitted{}, store.Full(n)
+	}
+	if n := sub.MaxOwned; n > 0 && sub.Owner != "" && s.index.owned[sub.Owner] >= n {
+		return store.Submitted{}, store.OwnerFull(n)
 	}
 	p, err := execution.Decide(execution.Control{}, sub.Submit, now)
 	if err != nil {
@@ -56,7 +57,23 @@ func (s *Store) admit(sub store.Submission, p execution.Plan, now execution.Inst
 		s.bindings[it.key] = binding{sub.ID, sub.Key.Fingerprint}
 	}
 	s.commit(it, p, now)
+	if sub.MaxOwned > 0 && sub.Owner != "" {
+		it.owned = true
+		s.index.owned[sub.Owner]++
+	}
 	return it
+}
+
+// disown gives the place of an execution that ended, or is erased, back to its owner.
+func (s *Store) disown(it *item) {
+	owner := it.control.Owner
+	if !it.owned {
+		return
+	}
+	it.owned = false
+	if s.index.owned[owner]--; s.index.owned[owner] == 0 {
+		delete(s.index.owned, owner)
+	}
 }
 
 // FindKey implements [store.Store].
@@ -99,6 +116,8 @@ func replay(it *item, now execution.Instant) store.Submitted {
 // remove erases an ended execution with its binding and its places in the indexes.
 func (s *Store) remove(it *item) {
 	s.index.leave(it.control)
+	s.index.shelf.drop(it.control)
+	s.disown(it)
 	if it.key != (bindingKey{}) {
 		delete(s.bindings, it.key)
 	}

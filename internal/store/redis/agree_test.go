@@ -33,7 +33,7 @@ func TestScriptsAgreeOnControls(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	client := redistest.Client(t)
-	fields := strings.Fields("d r o s v f a l n c bl bn bc w k e t x q h p y g m b u nonsense")
+	fields := strings.Fields("d r o s v f a l n c bl bn bc i j jq tp ts w k e t x q h p y g m b u nonsense")
 	for status, id := range k.lives() {
 		stored := client.HGetAll(t.Context(), k.key("c:"+id)).Val()
 		for _, field := range fields {

@@ -35,6 +35,14 @@ func (p *packer) text(s string) *packer {
 	return p
 }
 
+func (p *packer) texts(list []string) *packer {
+	p.array(len(list))
+	for _, s := range list {
+		p.text(s)
+	}
+	return p
+}
+
 func (p *packer) number(n int64) *packer {
 	switch {
 	case n >= 0 && n < 128:

@@ -22,7 +22,7 @@ func TestCost(t *testing.T) {
 
 	var c execution.Control
 	round := func(want func(name string, script []string, f func())) {
-		want("submit", script("HGETALL", "HMGET", "HSET", "SET", "HSET", "ZCARD", "ZADD", "ZRANGE", "PUBLISH"), func() { k.submit() })
+		want("submit", script("HGETALL", "HMGET", "HSET", "SET", "HSET", "ZADD", "ZADD", "ZCARD", "ZADD", "ZRANGE", "PUBLISH"), func() { k.submit() })
 		want("claim", script("ZRANGE", "MGET", "ZRANGE", "HGETALL", "MGET", "HSET", "ZREM", "ZADD", "ZADD", "ZRANGE", "SET", "ZADD", "ZCOUNT", "ZCOUNT", "ZRANGE", "EXISTS"),
 			func() { c = k.poll(2).Claimed[0].Control })
 		want("first chunks", script("HMGET", "XADD", "HSET"), func() { k.stream(c, chunks(1, 0, "a", "b")) })
@@ -35,8 +35,8 @@ func TestCost(t *testing.T) {
 		want("progress", script("HGETALL", "TYPE", "HSET", "RPUSH", "XADD"), func() {
 			c = k.do(c, execution.Report{Owned: k.owned(c, k.event("x"))})
 		})
-		want("suspend", script("HGETALL", "HSET", "HDEL", "SET", "SET", "DEL", "XADD", "ZREM", "ZREM"), func() { c = k.suspend(c) })
-		want("resume", script("HGETALL", "HGET", "HSET", "HDEL", "SET", "DEL", "XADD", "ZCARD", "ZADD", "ZRANGE", "PUBLISH", "HSET", "LRANGE", "MGET"), func() {
+		want("suspend", script("HGETALL", "HSET", "HDEL", "SET", "SET", "DEL", "XADD", "ZADD", "ZREM", "ZREM"), func() { c = k.suspend(c) })
+		want("resume", script("HGETALL", "HGET", "HSET", "HDEL", "SET", "DEL", "XADD", "ZREM", "ZCARD", "ZADD", "ZRANGE", "PUBLISH", "HSET", "LRANGE", "MGET"), func() {
 			_, err := k.store.Resume(t.Context(), store.ResumeRequest{ID: c.ID, Scope: store.Scope{All: true}, Checked: c.WaitSequence,
 				Key: "k", Answer: []byte("1")})
 			k.ok(err)

@@ -127,6 +127,7 @@ var keyTypes = map[string]struct {
 }{
 	"ready:": {is: "zset"}, "solitary:": {is: "zset"}, "delayed:": {is: "zset"}, "leases": {is: "zset"}, "running": {is: "zset"}, "waits": {is: "zset"},
 	"retention": {is: "zset"}, "malformed": {is: "zset"}, "served": {is: "zset"}, "capacity": {is: "hash"}, "lease": {is: "string"},
+	"all": {is: "zset"}, "of:": {is: "zset"}, "owner:": {is: "zset"}, "label:": {is: "zset"}, "owned:": {is: "zset"}, "status:": {is: "zset"},
 	"batch:": {"string", true}, "turn:": {"string", true}, "wake:": {"stream", true}, "tally": {"string", true}, "stamp": {"string", true},
 	"ack": {"string", true},
 }

@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"context"
+	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
 	"iter"
@@ -53,13 +54,19 @@ func (k *kit) inEveryStatus() map[execution.Status]string {
 	k.Helper()
 	ids := k.lives()
 	sub := k.submission()
-	sub.Delay, sub.Owner = time.Hour, strings.Repeat("o", 100)
+	sub.MaxOwned = 5
+	sub.Delay, sub.Owner, sub.Labels = time.Hour, strings.Repeat("o", 100), "team=search"
 	sub.Key = store.Key{Owner: sub.Owner, Deployment: sub.Deployment, Value: "k", Fingerprint: [32]byte{7}}
 	sub.ID = k.store.NewID(sub.Key)
 	_, err := k.store.Submit(k.Context(), sub)
 	k.ok(err)
 	ids["delayed"] = sub.ID
 	return ids
+}
+
+// ownersIndex is the index of what the owner has who has a ceiling.
+func (k *kit) ownersIndex() string {
+	return fmt.Sprintf("owned:%x", sha1.Sum([]byte(strings.Repeat("o", 100))))
 }
 
 // Each kind of fault is found, repaired, and found no more; nothing else is.
@@ -74,11 +81,11 @@ func TestDoctor(t *testing.T) {
 	}{
 		"nothing": {func(*kit, ids) {}, nil, nil},
 		"orphan keys": {func(k *kit, i ids) { k.del("c:" + i[execution.Completed]) },
-			map[string][2]int{"orphan_keys": {1, 0}, "stray_member": {1, 0}}, nil},
+			map[string][2]int{"orphan_keys": {1, 0}, "stray_member": {3, 0}}, nil},
 		"orphan of unfinished work": {func(k *kit, i ids) { k.del("c:" + i[execution.Waiting]) },
-			map[string][2]int{"orphan_keys": {1, 0}, "capacity": {2, 0}}, func(k *kit, _ ids) { k.counted("3", "story", "story@r1") }},
+			map[string][2]int{"orphan_keys": {1, 0}, "stray_member": {3, 0}, "capacity": {2, 0}}, func(k *kit, _ ids) { k.counted("3", "story", "story@r1") }},
 		"orphan binding": {func(k *kit, i ids) { k.del("c:"+i["delayed"], "m:"+i["delayed"], "i:"+i["delayed"]) },
-			map[string][2]int{"orphan_binding": {1, 0}, "stray_member": {1, 0}, "capacity": {2, 0}}, nil},
+			map[string][2]int{"orphan_binding": {1, 0}, "stray_member": {6, 0}, "capacity": {2, 0}}, nil},
 		"binding that its control does not know": {func(k *kit, i ids) { k.ok(redistest.Client(k).HDel(k.Context(), k.key("c:"+i["delayed"]), "#").Err()) },
 			map[string][2]int{"orphan_binding": {1, 0}}, nil},
 		"vanished indexes": {func(k *kit, _ ids) { k.del("ready:story@r1", "delayed:story@r1", "leases", "retention") },
@@ -89,6 +96,37 @@ func TestDoctor(t *testing.T) {
 					k.Errorf("polled %+v", p)
 				}
 			}},
+		"vanished listings": {func(k *kit, i ids) {
+			k.del("all", "status:w", k.indexOf("owner:"), k.indexOf("label:"))
+			k.zadd("of:story", i[execution.Queued], time.Now())
+		}, map[string][2]int{"missing_index": {7, 0}}, func(k *kit, i ids) {
+			if n := len(k.list(store.ListRequest{Labels: []string{"team=search"}})); n != 1 || len(k.list(store.ListRequest{})) != 7 {
+				k.Errorf("%d of the label, and of all %v", n, k.list(store.ListRequest{}))
+			}
+			if p := k.poll(5); len(p.Claimed) != 1 || p.Claimed[0].Control.ID != i[execution.Queued] {
+				k.Errorf("polled %+v", p)
+			}
+		}},
+		"strays in listings": {func(k *kit, i ids) {
+			for _, index := range []string{"of:other", "owner:0123456789abcdef", "label:0123456789abcdef", "status:f", "status:q"} {
+				k.zadd(index, i[execution.Completed], time.Now())
+			}
+			k.zadd("all", "gone", time.Now())
+		}, map[string][2]int{"stray_member": {6, 0}}, nil},
+		"vanished owner's index": {func(k *kit, _ ids) { k.del(k.ownersIndex()) },
+			map[string][2]int{"missing_index": {1, 0}}, func(k *kit, i ids) {
+				if n := redistest.Client(k).ZScore(k.Context(), k.key(k.ownersIndex()), i["delayed"]).Val(); n == 0 {
+					k.Error("the owner's work is not listed")
+				}
+			}},
+		"owner's strays": {func(k *kit, i ids) {
+			for _, id := range []string{i[execution.Completed], i[execution.Queued], "gone"} {
+				k.zadd(k.ownersIndex(), id, time.Now())
+			}
+			k.zadd("owned:other", i["delayed"], time.Now())
+		}, map[string][2]int{"stray_member": {4, 0}}, nil},
+		"malformed work of an owner": {func(k *kit, i ids) { k.field(i["delayed"], "v", "x") },
+			map[string][2]int{"malformed_control": {1, 0}}, func(k *kit, i ids) { k.failed(i["delayed"]) }},
 		"a wait without its deadline": {func(k *kit, i ids) { k.field(i[execution.Waiting], "h", "1") },
 			map[string][2]int{"missing_index": {1, 0}}, nil},
 		"strays": {func(k *kit, i ids) {
@@ -692,7 +730,7 @@ func TestDoctorIsBounded(t *testing.T) {
 	for part := range 4 {
 		all.Go(func() {
 			for i := range n / 4 {
-				k.fill(part*n+i, i%2 == 0, false)
+				k.fill(part*n+i, i%2 == 0, false, nil)
 			}
 		})
 	}

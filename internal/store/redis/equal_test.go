@@ -106,18 +106,19 @@ func compareEntries(t *testing.T, want []execution.Entry, r *reader) {
 func randomControl(r *rand.Rand) execution.Control {
 	some := func() int64 { return r.Int64N(3) * r.Int64N(execution.MaxInteger/4) }
 	c := execution.Control{Deployment: "d", Revision: "r", Schema: execution.SchemaVersion, Version: 1 + r.Int64N(1000), Fence: some(),
-		Attempt: r.Int64N(50), LostLeases: r.Int64N(3), Retries: r.Int64N(3), Claims: r.Int64N(3), Budgets: execution.DefaultBudgets(),
+		Attempt: r.Int64N(50), LostLeases: r.Int64N(3), Retries: r.Int64N(3), Claims: r.Int64N(3), Budgets: execution.DefaultBudgets(), Priority: r.Int64N(10),
 		ProgressSequence: r.Int64N(3), CreatedAt: 1796037400000, UpdatedAt: 1796037400000 + r.Int64N(80_000_000)}
 	c.Status = []execution.Status{execution.Queued, execution.Running, execution.Waiting}[r.IntN(3)]
 	switch c.Status { //nolint:exhaustive // an ended execution has nothing of its own
 	case execution.Queued:
-		c.AvailableAt = r.Int64N(2) * 1796037437318
+		c.AvailableAt, c.QueueUntil = r.Int64N(2)*1796037437318, r.Int64N(2)*1796037437318
 	case execution.Running:
 		c.Worker, c.Token, c.LeaseUntil = "w", "t", 1796037500000
 		c.CanceledAt = r.Int64N(2) * 1796037400000
 	case execution.Waiting:
 		c.WaitSequence, c.WaitUntil = c.Version, r.Int64N(2)*1796037500000
 	}
+	c.Deadline = r.Int64N(2) * 1796037437318
 	if r.IntN(2) == 0 {
 		c.LogEpoch = "1796037400001"
 	}
@@ -125,7 +126,7 @@ func randomControl(r *rand.Rand) execution.Control {
 		c.WatchedUntil = 1796037437318 + r.Int64N(3) - 1
 	}
 	if r.IntN(3) == 0 {
-		c.Owner, c.Operation = "o\x00\xff", "op:r"
+		c.Owner, c.Labels, c.Operation = "o\x00\xff", "k=v\nl=", "op:r"
 	}
 	return c
 }
@@ -137,7 +138,7 @@ func randomPlan(r *rand.Rand, c execution.Control) execution.Plan {
 		owned.Progress = append(owned.Progress, execution.Event{Kind: "k", Message: "é<>", At: r.Int64N(1e12), Metadata: []byte(`[1.0,{}]`)})
 	}
 	commands := map[execution.Status][]execution.Command{
-		execution.Queued: {execution.Claim{Worker: "w2", Token: "t2", Lease: 1}, execution.Cancel{Reason: "enough"}},
+		execution.Queued: {execution.Claim{Worker: "w2", Token: "t2", Lease: 1}, execution.Cancel{Reason: "enough"}, execution.Expire{}},
 		execution.Running: {execution.Checkpoint{Owned: owned, Data: []byte("1"), Lease: 5, Consumed: true}, execution.Report{Owned: owned},
 			execution.Suspend{Owned: owned, Wait: []byte(`{"kind":"x"}`), Timeout: 3}, execution.Retry{Owned: owned, Delay: 7},
 			execution.Complete{Owned: owned, Result: []byte("[]")}, execution.Fail{Owned: owned}, execution.Release{Owned: owned},

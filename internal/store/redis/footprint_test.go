@@ -3,6 +3,7 @@ package redis_test
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,11 +23,15 @@ func TestFootprint(t *testing.T) {
 	for name, test := range map[string]struct {
 		key      bool
 		finished bool
+		labels   func(i int) execution.Labels
 		most     int64 // bytes each
 	}{
-		"queued":            {most: 1843},
-		"queued with a key": {key: true, most: 1843 + 358},
-		"finished":          {finished: true, most: 2560},
+		"queued":              {most: 1843},
+		"queued with a key":   {key: true, most: 1843 + 358},
+		"finished":            {finished: true, most: 2560},
+		"queued with a label": {labels: func(int) execution.Labels { return "team=search" }, most: 1440 + 154},
+		"queued with a label of its own": {labels: func(i int) execution.Labels { return execution.Labels(fmt.Sprintf("order=%d", 100_000+i)) },
+			most: 1440 + 180},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -36,7 +41,7 @@ func TestFootprint(t *testing.T) {
 			k.complete(k.start()) // scripts and what every namespace has
 			before := k.usedMemory()
 			for i := range n {
-				k.fill(i, test.key, test.finished)
+				k.fill(i, test.key, test.finished, test.labels)
 			}
 			each := (k.usedMemory() - before) / n
 			t.Logf("%d bytes each", each)
@@ -48,10 +53,13 @@ func TestFootprint(t *testing.T) {
 }
 
 // fill adds one execution with 512 bytes of input and an owner, and a result of as much.
-func (k *kit) fill(i int, key, finished bool) {
+func (k *kit) fill(i int, key, finished bool, labels func(i int) execution.Labels) {
 	k.Helper()
 	sub := k.submission()
 	sub.Owner, sub.Input = "tenant-1234", bytes.Repeat([]byte("i"), 512)
+	if labels != nil {
+		sub.Labels = labels(i)
+	}
 	if key {
 		sub.Key = store.Key{Owner: sub.Owner, Deployment: sub.Deployment, Value: strconv.Itoa(i)}
 	}
@@ -129,6 +137,9 @@ func TestLargestFence(t *testing.T) {
 	}
 }
 
+// listing are the indexes for those who look for executions. None goes by itself.
+var listing = regexp.MustCompile(`^(all|of:|owner:|label:|status:)`)
+
 // Every key of an ended execution goes by itself in the end; every key goes with maintenance; no key of an unfinished one
 // ever does.
 func TestNothingIsLeft(t *testing.T) {
@@ -137,7 +148,7 @@ func TestNothingIsLeft(t *testing.T) {
 	k := &kit{T: t, store: s, prefix: clock.prefix, rev: store.Revision{Deployment: "story", Revision: "r1"}}
 	client := redistest.Client(t)
 	sub := k.submission()
-	sub.Owner = strings.Repeat("o", 100)
+	sub.Owner, sub.Labels = strings.Repeat("o", 100), "order=1\nteam=search"
 	sub.Key = store.Key{Owner: sub.Owner, Deployment: "story", Value: "k"}
 	_, err := s.Submit(t.Context(), sub)
 	k.ok(err)
@@ -156,7 +167,8 @@ func TestNothingIsLeft(t *testing.T) {
 	k.ok(err)
 	k.complete(c)
 	for _, name := range k.keys(redistest.Keys(t, k.prefix+":{0}:*")) {
-		ttl, root := client.PTTL(t.Context(), k.prefix+":{0}:"+name).Val(), slices.Contains([]string{"retention", "served", "lease", "clock"}, name)
+		ttl, root := client.PTTL(t.Context(), k.prefix+":{0}:"+name).Val(), slices.Contains([]string{"retention", "served", "lease", "clock"}, name) ||
+			listing.MatchString(name)
 		if (ttl > 0) == root {
 			t.Errorf("%s ends in %v", name, ttl)
 		}

@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -182,6 +183,29 @@ func (k *kit) read(id string) store.Record {
 	r, err := k.store.Read(k.Context(), store.ReadRequest{ID: id, Scope: store.Scope{All: true}, Log: true, LogLimit: 1000})
 	k.ok(err)
 	return r
+}
+
+// list is what a listing shows, of every owner.
+func (k *kit) list(r store.ListRequest) []string {
+	k.Helper()
+	r.Scope, r.Limit = store.Scope{All: true}, 200
+	page, err := k.store.List(k.Context(), r)
+	k.ok(err)
+	ids := make([]string, len(page.Executions))
+	for i, c := range page.Executions {
+		ids[i] = c.ID
+	}
+	return ids
+}
+
+// indexOf is the only index of the kind, whose name nobody reads.
+func (k *kit) indexOf(kind string) string {
+	k.Helper()
+	all := redistest.Client(k).Keys(k.Context(), k.key(kind+"*")).Val()
+	if len(all) != 1 {
+		k.Fatalf("indexes of %s: %v", kind, all)
+	}
+	return strings.TrimPrefix(all[0], k.key(""))
 }
 
 func (k *kit) event(message string) execution.Event {

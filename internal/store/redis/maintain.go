@@ -61,12 +61,13 @@ func (b budget) portion(i, n int) budget {
 type chore struct {
 	id      string
 	plan    execution.Plan
-	expired bool // a wait
+	expired bool // not a lease
 }
 
 // page is what lua/overdue.lua lists.
 type page struct {
-	front               // as it stands afterwards
+	front         // as it stands afterwards
+	now           execution.Instant
 	held, stamp   int64 // the partition's stamp as it was, and as it is
 	chores        []chore
 	ended         []string
@@ -142,7 +143,7 @@ func (s *Store) overdue(ctx context.Context, fronts []front, left budget) ([]pag
 func (pg *page) decode(v any) error {
 	r := read(v)
 	counts := readPacked(r.next())
-	counts.instant()
+	pg.now = counts.instant()
 	pg.malformed = int(counts.number())
 	leases, waits := int(counts.number()), int(counts.number())
 	pg.more = counts.flag()
@@ -167,14 +168,14 @@ func (pg *page) recoveries(r *reader) {
 			break
 		}
 		pg.leases++
-		if p, err := execution.Decide(c, execution.Recover{Fence: c.Fence}, execution.Forever); err == nil {
+		if p, err := execution.Decide(c, execution.Recover{Fence: c.Fence}, pg.now); err == nil {
 			pg.chores = append(pg.chores, chore{id: id, plan: p})
 		}
 	}
 	r.failed(list)
 }
 
-// expiries decides about waits that nobody answered. A wait that can't be read has no default answer.
+// expiries decides about what is queued or waits and whose time is over.
 func (pg *page) expiries(r *reader) {
 	list := r.list()
 	for list.more() {
@@ -183,11 +184,7 @@ func (pg *page) expiries(r *reader) {
 			break
 		}
 		pg.waits++
-		cmd := execution.ExpireWait{Sequence: c.WaitSequence}
-		if w, err := execution.DecodeWait(wait); err == nil {
-			cmd.Default = w.Default
-		}
-		if p, err := execution.Decide(c, cmd, execution.Forever); err == nil {
+		if p, err := execution.Decide(c, execution.Expired(c, wait, pg.now), pg.now); err == nil {
 			pg.chores = append(pg.chores, chore{id: id, plan: p, expired: true})
 		}
 	}

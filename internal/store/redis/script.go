@@ -29,7 +29,7 @@ type script struct {
 
 // scripts are all that the store runs. Each file under lua/ says what it does.
 type scripts struct {
-	attach, submit, find, poll, apply, beat, cancel, resume, read, controls, overdue, remove, counts, check script
+	attach, submit, find, poll, apply, beat, cancel, resume, read, list, controls, overdue, remove, erase, counts, check script
 
 	// Those of doctor.
 	inspect, repair, inspectCapacity, repairCapacity, repairRoot script
@@ -50,20 +50,22 @@ func loadScripts(l store.Limits, acked bool, clock string) scripts {
 		attach:   newScript("attach"),
 		submit:   newScript("submit", with("control", "log", "index", "commit", "view")...),
 		find:     newScript("find", with("control", "view")...),
-		poll:     newScript("poll", with("control", "log", "index", "commit")...),
+		poll:     newScript("poll", with("control", "log", "index", "gone", "commit")...),
 		apply:    newScript("apply", with("control", "log", "index", "commit")...),
 		beat:     newScript("beat", with("control", "index")...),
 		cancel:   newScript("cancel", with("control", "log", "index", "commit", "view")...),
 		resume:   newScript("resume", with("control", "log", "index", "commit", "view")...),
 		read:     newScript("read", with("control", "view")...),
+		list:     newScript("list", with("control", "index", "gone")...),
 		controls: newScript("controls", with("control", "view")...),
-		overdue:  newScript("overdue", with("control", "index")...),
-		remove:   newScript("remove", with("control", "index")...),
+		overdue:  newScript("overdue", with("control", "index", "gone")...),
+		remove:   newScript("remove", with("control", "index", "gone")...),
+		erase:    newScript("erase", with("control", "index", "gone")...),
 		counts:   newScript("counts", with()...),
 		check:    newScript("check", with()...),
 
 		inspect:         newScript("inspect", with("control", "index", "judge")...),
-		repair:          newScript("repair", with("control", "log", "index", "judge")...),
+		repair:          newScript("repair", with("control", "log", "index", "gone", "judge")...),
 		inspectCapacity: newScript("inspect_capacity", with("control")...),
 		repairCapacity:  newScript("repair_capacity", with("control", "index")...),
 		repairRoot:      newScript("repair_root"),

@@ -52,7 +52,7 @@ func (s *Store) submitAnywhere(ctx context.Context, home int, sub store.Submissi
 		case execution.Unknown(err) && !(errors.As(err, &e) && e.Unchanged):
 			s.moved.remember(id, try)
 			return out, err
-		case !execution.Is(err, execution.CodeCapacity):
+		case !execution.NoRoom(err):
 			return out, err
 		case doubt:
 			return out, &execution.Error{Code: execution.CodeUnavailable, Err: err,
@@ -93,24 +93,36 @@ func (s *Store) submit(ctx context.Context, partition int, sub store.Submission)
 		digest = string(d[:])
 	}
 	var head packer
-	head.array(5).text(sub.ID).text(digest).text(string(sub.Key.Fingerprint[:]))
+	most := int64(0)
+	if sub.Owner != "" {
+		most = share(sub.MaxOwned, partition, s.config.Partitions)
+	}
+	size := 5
+	if most > 0 {
+		size = 6
+	}
+	head.array(size).text(sub.ID).text(digest).text(string(sub.Key.Fingerprint[:]))
 	head.number(share(sub.MaxNonterminal, partition, s.config.Partitions)).plan(p)
+	if most > 0 {
+		head.number(most)
+	}
 	r := s.change(ctx, s.scripts.submit, partition, append([]any{head.bytes()}, data(p)...)...)
 	if r.err != nil {
 		return store.Submitted{}, r.err
 	}
 	out, err := decodeSubmitted(r.value)
-	return acknowledged(r, out, fullError(err, sub.MaxNonterminal))
+	return acknowledged(r, out, fullError(err, sub))
 }
 
 // fullError adds the ceiling, which the reply does not repeat.
-func fullError(err error, ceiling int64) error {
-	if !execution.Is(err, execution.CodeCapacity) {
-		return err
+func fullError(err error, sub store.Submission) error {
+	switch execution.CodeOf(err) {
+	case execution.CodeCapacity:
+		return store.Full(sub.MaxNonterminal)
+	case execution.CodeOwnerCapacity:
+		return store.OwnerFull(sub.MaxOwned)
 	}
-	e := execution.Errorf(execution.CodeCapacity, "the deployment has %d unfinished executions", ceiling)
-	e.Limit = ceiling
-	return e
+	return err
 }
 
 func decodeSubmitted(v any) (store.Submitted, error) {
@@ -124,6 +136,8 @@ func decodeSubmitted(v any) (store.Submitted, error) {
 		out = store.Submitted{Record: r.record(now), Replayed: true}
 	case "full":
 		return out, execution.Errorf(execution.CodeCapacity, "")
+	case "crowded":
+		return out, execution.Errorf(execution.CodeOwnerCapacity, "")
 	default:
 		if err := r.fault(); err != nil {
 			return out, err

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"strings"
 	"time"
 
 	"github.com/windrow-run/windrow/internal/execution"
@@ -12,6 +13,7 @@ func capacityTests() []test {
 		{name: "a submission over the ceiling writes nothing", run: capacityRefused},
 		{name: "the ceiling counts a deployment over its revisions", run: capacityDeployment},
 		{name: "zero is no ceiling", run: capacityNone},
+		{name: "an owner has a ceiling over all deployments", run: capacityOwner},
 		{name: "every way to an end frees one place", run: capacityFreed},
 		{name: "what goes on keeps its place", run: capacityKept},
 	}
@@ -79,18 +81,60 @@ func capacityFreed(k *kit) {
 			k.same("maintained", store.Maintained{Failed: 1}, k.maintain())
 		}},
 	}
-	first := k.start() // goes on, so that the count is never just zero
+	owned := k.submission()
+	owned.Owner, owned.MaxOwned = "ann", 9
+	k.admit(owned)
+	first := k.claim().Control // goes on, so that the count is never just zero
 	for _, way := range ways {
 		k.full(1)
-		c := k.start()
+		owned.ID, owned.MaxOwned = k.Store.NewID(store.Key{}), 2
+		k.admit(owned)
+		c := k.claim().Control
 		k.full(2)
+		k.crowded("ann", 2)
 		way.end(c)
+		k.crowded("ann", 1)
 		if status := k.read(c.ID).Control.Status; !status.Terminal() {
 			k.Fatalf("%s: the execution is %s", way.name, status)
 		}
 		first = k.do(first, execution.Checkpoint{Owned: k.owned(first), Data: []byte("1"), Lease: time.Hour})
 	}
 	k.full(1)
+}
+
+// crowded asserts that the owner has exactly n unfinished executions, by what admission says.
+func (k *kit) crowded(owner string, n int64) {
+	k.Helper()
+	s := k.submission()
+	s.Owner, s.MaxOwned = owner, n
+	_, err := k.Store.Submit(k.ctx, s)
+	k.refused(err, execution.CodeOwnerCapacity)
+	k.gone(s.ID)
+	s.MaxOwned = n + 1
+	k.cancel(k.admit(s).ID)
+}
+
+func capacityOwner(k *kit) {
+	long := strings.Repeat("ö", 255)
+	for _, owner := range []string{"ann", long} {
+		for _, deployment := range []string{"story", "other"} {
+			s := k.submission()
+			s.Owner, s.Deployment, s.MaxOwned = owner, deployment, 2
+			k.admit(s)
+		}
+		k.crowded(owner, 2)
+	}
+	s := k.submission()
+	s.Owner, s.MaxOwned = "ann", 1
+	_, err := k.Store.Submit(k.ctx, s)
+	k.same("error", store.OwnerFull(1), err)
+	s.MaxOwned = 0
+	k.admit(s) // counts for nothing
+	k.crowded("ann", 2)
+	s.Owner, s.MaxOwned, s.ID = "", 1, k.Store.NewID(store.Key{})
+	k.admit(s)
+	s.ID = k.Store.NewID(store.Key{})
+	k.admit(s)
 }
 
 func capacityKept(k *kit) {

@@ -61,6 +61,8 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		"maintain":     m.maintain,
 		"watch":        m.watch,
 		"controls":     m.controls,
+		"list":         m.list,
+		"erase":        m.erase,
 		"advance":      m.advance,
 	}
 }

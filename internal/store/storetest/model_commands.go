@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/windrow-run/windrow/internal/execution"
@@ -46,20 +47,36 @@ func (m *model) someone(rt *rapid.T) string {
 }
 
 func (m *model) submit(rt *rapid.T) {
-	s := store.Submission{MaxNonterminal: pick[int64](rt, "ceiling", 0, 0, 1, 3)}
+	s := store.Submission{MaxNonterminal: pick[int64](rt, "ceiling", 0, 0, 1, 3), MaxOwned: pick[int64](rt, "owner's ceiling", 0, 0, 1, 3)}
 	s.Submit = execution.Submit{
 		Deployment: pick(rt, "deployment", "a", "b"),
 		Revision:   pick(rt, "revision", "r1", "r1", "r2"),
 		Owner:      pick(rt, "owner", "", "ann"),
+		Labels:     pick[execution.Labels](rt, "labels", "", "", "a=1", "a=1\nb=2"),
 		Budgets: pick(rt, "budgets", execution.DefaultBudgets(), execution.Budgets{LostLeases: 1, Retries: 1, Claims: 2},
 			execution.Budgets{LostLeases: 2, Retries: 1, Claims: 3}),
-		Delay: pick(rt, "delay", 0, 0, 1500*time.Microsecond, time.Minute),
-		Input: []byte(pick(rt, "input", `{}`, `[1.0,"\u0000"]`)),
+		Priority: pick(rt, "priority", int64(0), 0, 9),
+		Delay:    pick(rt, "delay", 0, 0, 1500*time.Microsecond, time.Minute),
+		QueueTTL: pick(rt, "queue", 0, 0, 5*time.Second),
+		Deadline: m.deadline(rt),
+		Input:    []byte(pick(rt, "input", `{}`, `[1.0,"\u0000"]`)),
 	}
 	s.Key = store.Key{Owner: s.Owner, Deployment: s.Deployment, Value: pick(rt, "key", "", "", "k1", "k2"),
 		Fingerprint: [32]byte{byte(len(s.Input))}}
 	s.ID = m.subject.Store.NewID(s.Key)
 	m.send(s)
+}
+
+func (m *model) deadline(rt *rapid.T) int64 {
+	ahead := pick(rt, "deadline", 0, 0, 20*time.Second)
+	if ahead == 0 {
+		return 0
+	}
+	c, err := m.reference.Store.Counts(m.ctx)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return c.Now.Millis() + ahead.Milliseconds()
 }
 
 func (m *model) send(s store.Submission) {
@@ -238,6 +255,38 @@ func (m *model) watch(rt *rapid.T) {
 func (m *model) controls(rt *rapid.T) {
 	ids := []string{m.someone(rt), m.someone(rt)}
 	both(m, "controls", func(st store.Store) ([]execution.Control, error) { return st.Controls(m.ctx, ids) })
+}
+
+// list compares what all pages show together: where one ends is a store's own affair.
+func (m *model) list(rt *rapid.T) {
+	ask := store.ListRequest{Scope: pick(rt, "scope", everyone, store.Scope{Owner: "ann"}, store.Scope{}),
+		Deployments: pick(rt, "deployments", nil, []string{"a"}, []string{"a", "b"}), Revision: pick(rt, "revision", "", "", "r2"),
+		Statuses: pick(rt, "statuses", nil, []execution.Status{execution.Waiting}, []execution.Status{execution.Failed},
+			[]execution.Status{execution.Canceled}, []execution.Status{execution.Queued, execution.Running}),
+		Labels: pick(rt, "labels", nil, nil, []string{"a=1"}, []string{"a=1", "b=2"}), Limit: pick(rt, "limit", 1, 5)}
+	both(m, "list", func(st store.Store) ([]execution.Control, error) {
+		r, all := ask, []execution.Control(nil)
+		for {
+			page, err := st.List(m.ctx, r)
+			all = append(all, page.Executions...)
+			if err != nil || page.Next == (store.Place{}) {
+				return all, err
+			}
+			r.After = page.Next
+		}
+	})
+}
+
+// erase takes one execution away, or now and then all of an owner's.
+func (m *model) erase(rt *rapid.T) {
+	id, scope := m.someone(rt), pick(rt, "scope", everyone, store.Scope{Owner: "ann"}, store.Scope{})
+	whole := pick(rt, "whole", false, false, false, true)
+	both(m, "erase", func(st store.Store) (store.Erased, error) {
+		if whole {
+			return st.EraseOwner(m.ctx, "ann")
+		}
+		return st.Erase(m.ctx, id, scope)
+	}, cmpopts.SortSlices(func(a, b string) bool { return a < b }))
 }
 
 // advance lets time pass, and sometimes lets the clock step back.

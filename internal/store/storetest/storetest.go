@@ -46,6 +46,7 @@ func themes() []theme {
 	return []theme{
 		{"Submit", submitTests()},
 		{"Keys", keyTests()},
+		{"Expiry", expiryTests()},
 		{"Capacity", capacityTests()},
 		{"Poll", pollTests()},
 		{"Order", orderTests()},
@@ -64,6 +65,8 @@ func themes() []theme {
 		{"Doorbell", doorbellTests()},
 		{"Retention", retentionTests()},
 		{"Counts", countTests()},
+		{"List", listTests()},
+		{"Erase", eraseTests()},
 		{"Repeats", repeatTests()},
 		{"Concurrency", concurrencyTests()},
 		{"Borders", borderTests()},

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"strings"
 	"time"
 
 	"github.com/windrow-run/windrow/internal/execution"
@@ -12,6 +13,10 @@ func submitTests() []test {
 		{name: "what was submitted is stored as a whole", run: submitStores},
 		{name: "a repeat with the same id is a replay", run: submitRepeat},
 		{name: "a delay counts from now and is rounded up", run: submitDelay},
+		{name: "a start at a time comes then", run: submitRunAt},
+		{name: "a start in years comes then", run: submitYears},
+		{name: "no start comes early, also where the clock is set back", run: submitBack},
+		{name: "options that can't be meant write nothing", run: submitOptions},
 		{name: "the input reaches the worker byte for byte", run: submitBytes},
 		{name: "another owner's execution looks absent", run: submitOwner},
 		{name: "ids are random, short, and name their partition", run: submitIDs},
@@ -22,15 +27,20 @@ func submitTests() []test {
 func submitStores(k *kit) {
 	s := k.submission()
 	s.Owner = "ann"
+	s.Labels = execution.Labels("team=search\nz=" + strings.Repeat("é", execution.MaxLabelLength))
 	s.Budgets = execution.Budgets{LostLeases: 4, Retries: 5, Claims: 6}
+	s.Trace = execution.Trace{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", State: "a=" + strings.Repeat("x", 400)}
 	r, err := k.Store.Submit(k.ctx, s)
 	k.ok(err)
 	now := k.now()
-	want := store.Record{Now: now, Control: execution.Control{ID: s.ID, Deployment: "story", Revision: "r1", Owner: "ann",
-		Schema: execution.SchemaVersion, Status: execution.Queued, Version: 1, Budgets: s.Budgets,
+	want := store.Record{Now: now, Control: execution.Control{ID: s.ID, Deployment: "story", Revision: "r1", Owner: "ann", Labels: s.Labels,
+		Schema: execution.SchemaVersion, Status: execution.Queued, Version: 1, Budgets: s.Budgets, Trace: s.Trace,
 		CreatedAt: now.Millis(), UpdatedAt: now.Millis()}}
 	k.same("reply", store.Submitted{Record: want}, r)
 	k.same("record", want, k.read(s.ID))
+	claimed := k.claim().Control
+	k.same("labels handed out", s.Labels, claimed.Labels)
+	k.same("trace handed out", s.Trace, claimed.Trace)
 }
 
 func submitRepeat(k *kit) {
@@ -51,6 +61,72 @@ func submitDelay(k *kit) {
 	k.same("claimed early", 0, len(k.poll(k.request(1)).Claimed))
 	k.Advance(2 * time.Millisecond)
 	k.same("claimed", s.ID, k.claim().Control.ID)
+}
+
+func submitRunAt(k *kit) {
+	s := k.submission()
+	s.RunAt = k.now().Millis() + 1000
+	k.same("available at", s.RunAt, k.admit(s).AvailableAt)
+	k.Advance(999 * time.Millisecond)
+	k.same("next due", s.RunAt, k.poll(k.request(1)).NextDue)
+	k.same("claimed early", 0, len(k.poll(k.request(1)).Claimed))
+	k.Advance(time.Millisecond)
+	k.same("claimed", s.ID, k.claim().Control.ID)
+
+	s = k.submission()
+	s.RunAt = k.now().Millis() - 1000
+	k.admit(s)
+	k.same("claimed at once", s.ID, k.claim().Control.ID)
+}
+
+func submitYears(k *kit) {
+	s := k.submission()
+	s.Delay = execution.MaxDelay
+	k.admit(s)
+	k.Advance(execution.MaxDelay - time.Millisecond)
+	k.same("claimed early", 0, len(k.poll(k.request(1)).Claimed))
+	k.Advance(time.Millisecond)
+	k.same("claimed", s.ID, k.claim().Control.ID)
+}
+
+// Work that fell due, and was left for want of room, falls due once more where the clock is set back.
+func submitBack(k *kit) {
+	ids := []string{k.prior(0, time.Hour), k.prior(0, time.Hour)}
+	k.Advance(time.Hour)
+	r := k.request(2)
+	r.MaxBytes = 1
+	first := k.poll(r).Claimed
+	k.same("claimed", 1, len(first))
+	id := ids[0]
+	if id == first[0].Control.ID {
+		id = ids[1]
+	}
+	due := k.read(id).Control.AvailableAt
+	k.Advance(-time.Minute)
+	p := k.poll(k.request(1))
+	k.same("claimed early", 0, len(p.Claimed))
+	k.same("next due", due, p.NextDue)
+	k.same("delayed", int64(1), k.count().Delayed)
+	k.Advance(time.Minute)
+	k.same("claimed", id, k.claim().Control.ID)
+}
+
+func submitOptions(k *kit) {
+	for name, change := range map[string]func(s *store.Submission){
+		"priority":        func(s *store.Submission) { s.Priority = execution.MaxPriority + 1 },
+		"below":           func(s *store.Submission) { s.Priority = -1 },
+		"delay":           func(s *store.Submission) { s.Delay = execution.MaxDelay + 1 },
+		"negative":        func(s *store.Submission) { s.Delay = -1 },
+		"run at":          func(s *store.Submission) { s.RunAt = execution.MaxInteger + 1 },
+		"delay or run at": func(s *store.Submission) { s.RunAt, s.Delay = 1, 1 },
+	} {
+		s := k.submission()
+		change(&s)
+		if _, err := k.Store.Submit(k.ctx, s); !execution.Is(err, execution.CodeInvalidOption) {
+			k.Errorf("%s: %v", name, err)
+		}
+		k.gone(s.ID)
+	}
 }
 
 func submitBytes(k *kit) {

@@ -1,5 +1,5 @@
 -- Plans: their guard, and carrying them out as a whole. Nothing is written before everything that may refuse was asked.
-local OWNED, EXPIRED, WAIT, WAIT_EXPIRED = 1, 2, 3, 4
+local OWNED, EXPIRED, WAIT, WAIT_EXPIRED, OVERDUE = 1, 2, 3, 4, 5
 
 -- A plan as the client packs it. Its payloads stand in ARGV from at on, then its progress.
 local function plan(h, at)
@@ -21,6 +21,10 @@ local function refusal(c, p)
   elseif p.guard == WAIT or p.guard == WAIT_EXPIRED then
     if c.s ~= 'w' or c.q ~= p.sequence then return 'stale' end
     if p.guard == WAIT_EXPIRED and (c.h == 0 or ms < c.h) then return 'stale' end
+  elseif p.guard == OVERDUE then
+    local at = expiry(c)
+    if at == 0 or ms < at then return 'stale' end
+    if c.v ~= p.version then return 'moved' end
   end
 end
 

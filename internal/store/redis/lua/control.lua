@@ -1,17 +1,19 @@
 -- Controls: reading, validating, changing and writing them, exactly as package execution does.
 --
--- A control is a table from field code to value, numbers as numbers, with absent fields at their zero. Three fields are the
+-- A control is a table from field code to value, numbers as numbers, with absent fields at their zero. Four fields are the
 -- store's own and never leave it: '#', the digest of the idempotency key, '~', which says that values too long for a
--- listpack stand in the hash m:<id>, and '&', up to which chunks are settled: see beat.lua.
+-- listpack stand in the hash m:<id>, '&', up to which chunks are settled: see beat.lua, and '@', which says that it was admitted
+-- under its owner's ceiling.
 local SCHEMA = 1
 local MAX = 9007199254740991
 local STATUS = {q = true, r = true, w = true, c = true, f = true, x = true}
 local ENDED = {c = true, f = true, x = true}
 local ABSENT = {
-  z = 0, v = 0, f = 0, a = 0, l = 0, n = 0, c = 0, bl = 0, bn = 0, bc = 0, e = 0, t = 0, x = 0, q = 0, h = 0, p = 0, m = 0,
-  b = 0, u = 0, d = '', r = '', o = '', w = '', k = '', y = '', g = '', ['#'] = '', ['~'] = '', ['&'] = '',
+  z = 0, v = 0, f = 0, a = 0, l = 0, n = 0, c = 0, bl = 0, bn = 0, bc = 0, i = 0, e = 0, t = 0, jq = 0, j = 0, x = 0, q = 0, h = 0,
+  p = 0, m = 0, b = 0, u = 0, d = '', r = '', o = '', lb = '', tp = '', ts = '', w = '', k = '', y = '', g = '', ['#'] = '',
+  ['~'] = '', ['&'] = '', ['@'] = '',
 }
-local OWN = {['#'] = true, ['~'] = true, ['&'] = true}
+local OWN = {['#'] = true, ['~'] = true, ['&'] = true, ['@'] = true}
 local ZEROS = {__index = ABSENT}
 
 -- A canonical integer within [0, MAX], or nil.
@@ -45,7 +47,7 @@ local function consistent(c)
   return c.z == SCHEMA and c.s and c.d ~= '' and c.r ~= '' and c.v >= 1 and c.u >= c.b
     and running == (c.w ~= '') and running == (c.k ~= '') and running == (c.e ~= 0)
     and waiting == (c.q ~= 0) and (waiting or c.h == 0)
-    and (running or canceled == (c.x ~= 0)) and (c.s == 'q' or c.t == 0) and c.bl >= 1 and c.bc >= 1
+    and (running or canceled == (c.x ~= 0)) and (c.s == 'q' or c.t == 0) and c.bl >= 1 and c.bc >= 1 and c.i <= 9
 end
 
 local function foreign(raw)

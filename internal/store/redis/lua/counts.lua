@@ -17,14 +17,16 @@ local function size(index)
   return failed(n) and 0 or n
 end
 
--- How many of a revision are due, how many are not, and since when the oldest due one waits.
+-- How many of a revision are due, how many are not, and since when the due one waits that is claimed next.
 local function backlog(q)
   local sizes = {ready = size('ready:' .. q), solitary = size('solitary:' .. q), delayed = 0}
   local delayed, oldest = size('delayed:' .. q), nil
   if delayed > 0 then sizes.delayed = redis.call('ZCOUNT', anchor .. 'delayed:' .. q, '-inf', text(ms)) end
   for index, n in pairs(sizes) do
     if n > 0 then
-      local since = tonumber(redis.call('ZRANGE', anchor .. index .. ':' .. q, '0', '0', 'WITHSCORES')[2])
+      local head = redis.call('ZRANGE', anchor .. index .. ':' .. q, '0', '0', 'WITHSCORES')
+      local since = tonumber(head[2])
+      if index == 'ready' then since = since + priority_of(head[1]) * PRIORITY_STEP end
       oldest = math.min(oldest or since, since)
     end
   end

@@ -7,6 +7,19 @@ local function queue(c)
   return c.d .. '@' .. c.r
 end
 
+-- The unfinished executions of an owner that were admitted under a ceiling, by creation. Counting them needs no counter that
+-- could go wrong.
+local function owned_by(owner)
+  return 'owned:' .. redis.sha1hex(owner)
+end
+
+-- When a queued or waiting execution, or its wait, is ended because the time is over; 0: never. Control.Expiry.
+local function expiry(c)
+  local at = c.s == 'q' and c.a == 0 and c.jq or c.s == 'w' and c.h or 0
+  if c.s ~= 'q' and c.s ~= 'w' or c.j == 0 then return at end
+  return at == 0 and c.j or math.min(at, c.j)
+end
+
 local function enter(index, score, id)
   local reply = try('ZADD', anchor .. index, text(score), id)
   if failed(reply, 'WRONGTYPE') then
@@ -64,7 +77,7 @@ local function enqueue(c)
   if c.t <= ms and last_chance(c) then return isolate(c) end
   if c.t <= ms then
     local quiet = idle(q)
-    enter('ready:' .. q, ms, c.id)
+    enter('ready:' .. q, rank(ms, c.i), c.id)
     if quiet and (next_due(q) or MAX) > ms then ring(c) end
     return
   end
@@ -114,8 +127,38 @@ local function expire(n)
   if n.g ~= '' then redis.call('PEXPIRE', key('l', n.id), text(STREAM_TTL)) end
 end
 
+-- Statuses that have an index: the others are most of what is stored, or soon another one.
+local LISTED = {w = true, f = true, x = true}
+
+-- The name of an index by something that may be long, or that must not show. Members are held against their control, so two
+-- that share a name only make each other's pages slower.
+local function by(kind, value)
+  return kind .. ':' .. string.sub(redis.sha1hex(value), 1, 16)
+end
+
+-- Indexes by the time of creation, for those who look for executions: all of them, and those of a deployment, an owner, a
+-- label, and a status that is listed.
+local function listings(c)
+  local out = {'all', 'of:' .. c.d}
+  if c.o ~= '' then out[3] = by('owner', c.o) end
+  for label in string.gmatch(c.lb, '[^\n]+') do out[#out + 1] = by('label', label) end
+  if LISTED[c.s] then out[#out + 1] = 'status:' .. c.s end
+  return out
+end
+
+local function enlist(c)
+  for _, index in ipairs(listings(c)) do enter(index, c.b, c.id) end
+end
+
 -- Moves an execution from the indexes of its old status to those of its new one.
 local function reindex(c, n, before)
+  if not c.s then
+    enlist(n)
+  elseif c.s ~= n.s then
+    if LISTED[c.s] then leave('status:' .. c.s, c.id) end
+    if LISTED[n.s] then enter('status:' .. n.s, n.b, n.id) end
+  end
+  if c.s ~= n.s and expiry(c) > 0 then leave('waits', c.id) end
   if c.s == 'q' then
     leave('ready:' .. queue(c), c.id)
     if c.l > 0 then leave('solitary:' .. queue(c), c.id) end
@@ -123,43 +166,18 @@ local function reindex(c, n, before)
   elseif c.s == 'r' and n.s ~= 'r' then
     leave('leases', c.id)
     leave('running', c.id)
-  elseif c.s == 'w' and c.h > 0 then
-    leave('waits', c.id)
   end
+  local due = expiry(n)
+  if due > 0 then enter('waits', due, n.id) end
   if n.s == 'q' then
     enqueue(n)
   elseif n.s == 'r' and n.e ~= c.e then
     enter('leases', n.e, n.id)
     if c.s ~= 'r' then enter('running', n.e, n.id) end
-  elseif n.s == 'w' and n.h > 0 then
-    enter('waits', n.h, n.id)
   elseif ENDED[n.s] then
     free(n, before)
+    if n['@'] ~= '' then leave(owned_by(n.o), n.id) end
     enter('retention', ms + TERMINAL_TTL, n.id)
     expire(n)
-  end
-end
-
--- Takes a control that can't be read out of every index and lists it for repair. Its place is freed once.
-local function reject(id, where)
-  leave(where, id)
-  for _, index in ipairs({'leases', 'running', 'waits', 'retention'}) do leave(index, id) end
-  local listed = enter('malformed', ms, id)
-  local raw = redis.pcall('HMGET', key('c', id), 'd', 'r', 's')
-  if failed(raw) then raw = {} end
-  local known, revision = string.match(where, '^%a+:([^@]*)@(.*)$')
-  local c = {id = id, d = known or raw[1], r = revision or raw[2]}
-  if not c.d or not c.r then return end
-  for _, index in ipairs({'ready:', 'delayed:', 'solitary:'}) do leave(index .. queue(c), id) end
-  if listed == 1 and not ENDED[raw[3] or ''] then free(c, counters(c)) end
-end
-
--- Forgets revisions that nobody has served for as long as an ended execution is kept, and of which nothing is left.
-local function prune()
-  local old = redis.pcall('ZRANGEBYSCORE', anchor .. 'served', '-inf', text(ms - TERMINAL_TTL), 'LIMIT', '0', '100')
-  if failed(old) then return end
-  for _, q in ipairs(old) do
-    local held = redis.pcall('HEXISTS', anchor .. 'capacity', q)
-    if held == 0 then leave('served', q) end
   end
 end

@@ -24,15 +24,26 @@ end
 -- Whether a well-formed control stands where it will be found. What an older release put off stands a little later.
 local function indexed(c)
   local later = ms + FOREIGN_DELAY
+  local due = expiry(c)
+  if due > 0 and not stands('waits', c.id, due) then return false end
+  if c['@'] ~= '' and not ENDED[c.s] and not stands(owned_by(c.o), c.id) then return false end
+  if due > 0 and due <= ms then return true end
   if c.s == 'q' then
     return stands('ready:' .. queue(c), c.id) or stands('solitary:' .. queue(c), c.id)
       or stands('delayed:' .. queue(c), c.id, math.max(c.t, later))
   elseif c.s == 'r' then
     return stands('leases', c.id, c.e) and stands('running', c.id, math.max(c.e, later))
-  elseif c.s == 'w' then
-    return c.h == 0 or stands('waits', c.id, c.h)
   end
-  return stands('retention', c.id)
+  return c.s == 'w' or stands('retention', c.id)
+end
+
+-- Whether it stands, by the time of its creation, wherever people look for it.
+local function enlisted(c)
+  for _, index in ipairs(listings(c)) do
+    local score = redis.pcall('ZSCORE', anchor .. index, c.id)
+    if not score or failed(score) or tonumber(score) ~= c.b then return false end
+  end
+  return true
 end
 
 -- The payloads of an execution whose type is wrong: all of them, and whether it can't go on without one.
@@ -82,7 +93,7 @@ local function judge(id, overdue)
   if why == 'malformed' then return {'malformed_control'} end
   if why == 'foreign' then return {'foreign_schema'} end
   local out = {}
-  if not indexed(c) then out[#out + 1] = 'missing_index' end
+  if not indexed(c) or not enlisted(c) then out[#out + 1] = 'missing_index' end
   if #misshapen(c) > 0 then out[#out + 1] = 'wrong_type' end
   if lacking(c) then out[#out + 1] = 'missing_payload' end
   if #lasting(c) > 0 then out[#out + 1] = 'missing_ttl' end
@@ -93,10 +104,14 @@ end
 -- Whether a control belongs into the index that it stands in.
 local function belongs(index, c)
   if index == 'leases' or index == 'running' then return c.s == 'r' end
-  if index == 'waits' then return c.s == 'w' and c.h > 0 end
+  if index == 'waits' then return expiry(c) > 0 end
   if index == 'retention' then return ENDED[c.s] end
+  for _, listing in ipairs(listings(c)) do
+    if index == listing then return true end
+  end
   local kind, q = string.match(index, '^(%a+):(.*)$')
-  if not kind or c.s ~= 'q' or queue(c) ~= q then return false end
+  if kind == 'owned' then return c['@'] ~= '' and not ENDED[c.s] and index == owned_by(c.o) end
+  if kind ~= 'ready' and kind ~= 'solitary' and kind ~= 'delayed' or c.s ~= 'q' or queue(c) ~= q then return false end
   if kind == 'solitary' then return last_chance(c) end
   return not stands('solitary:' .. q, c.id) and (kind == 'ready' or not stands('ready:' .. q, c.id))
 end

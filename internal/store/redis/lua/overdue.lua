@@ -1,4 +1,5 @@
--- overdue lists what maintenance has to see to: leases that ran out, waits that expired, ended executions past retention.
+-- overdue lists what maintenance has to see to: leases that ran out, what is queued or waits and whose time is over, ended
+-- executions past retention.
 --
 -- KEYS  [1] anchor of the partition
 -- ARGV  [1] packed {leases at most, leases to pass over, waits at most, waits to pass over, ended at most, ended to pass over}
@@ -27,17 +28,23 @@ local function due(index, offset, limit)
   return ids
 end
 
--- The control of a member that is rightly there; nil and why otherwise, after putting the index right.
-local function member(index, id, status, deadline)
+-- Until when a lease holds; 0: there is none.
+local function lease_end(c)
+  return c.s == 'r' and c.e or 0
+end
+
+-- The control of a member that is rightly there, by the time that it must stand at, or 0; nil and why otherwise, after putting
+-- the index right.
+local function member(index, id, time_of)
   local c, why = load(id)
   if why == 'malformed' then
     reject(id, index)
     malformed = malformed + 1
-  elseif why == 'missing' or c and (c.s ~= status or c[deadline] == 0) then
+  elseif why == 'missing' or c and time_of(c) == 0 then
     leave(index, id)
     c = nil
-  elseif c and c[deadline] > ms then
-    enter(index, c[deadline], id)
+  elseif c and time_of(c) > ms then
+    enter(index, time_of(c), id)
     c = nil
   end
   return c, why
@@ -79,7 +86,7 @@ local function walk()
   if failed(ids) then return end
   if #ids == WALK then walking = 1 end
   for _, id in ipairs(ids) do
-    local c, why = member('running', id, 'r', 'e')
+    local c, why = member('running', id, lease_end)
     if c then
       local lease = redis.pcall('ZSCORE', anchor .. 'leases', id)
       if not lease or failed(lease) then enter('leases', c.e, id) end
@@ -93,7 +100,7 @@ end
 local function leases()
   local out = {}
   for _, id in ipairs(due('leases', lease_offset, lease_limit)) do
-    local c, why = member('leases', id, 'r', 'e')
+    local c, why = member('leases', id, lease_end)
     if why == 'foreign' then foreign_leases = foreign_leases + 1 end
     if c then
       out[#out + 1] = id
@@ -110,10 +117,10 @@ local function waits()
       more = 1
       break
     end
-    local c, why = member('waits', id, 'w', 'h')
+    local c, why = member('waits', id, expiry)
     if why == 'foreign' then foreign_waits = foreign_waits + 1 end
     if c then
-      local wait = redis.pcall('GET', key('w', id))
+      local wait = c.s == 'w' and redis.pcall('GET', key('w', id))
       if not wait or failed(wait) then wait = '' end
       bytes = bytes + #wait
       out[#out + 1] = id

@@ -14,11 +14,11 @@
 --
 -- Invariants 3, 4, 11: a claim is handed out once. The ids of a worker's batch stand under its token for a lease, so that a
 -- repeat hands out the same claims at no cost to a budget. A continued poll adds to the batch of its token, unless a repeat in
--- doubt has settled that: what it would add, nobody would hear of. Of
--- a shared one, which asks several partitions, each remembers also that it gave nothing, and so does one in doubt, of which a
--- copy may be under way: that, and any with a lower number than what is remembered, claims nothing. At most
--- 100 members are moved or looked at. What can't be read leaves the index, what this release does not know is put off. Work on
--- its last chance is handed out to a solitary poll only, one at a time: it never fails for what runs beside it.
+-- doubt has settled that: what it would add, nobody would hear of. Of a shared one, which asks several partitions, each
+-- remembers also that it gave nothing, and so does one in doubt, of which a copy may be under way: that, and any with a lower
+-- number than what is remembered, claims nothing. At most 100 members are moved or looked at. What had fallen due before the
+-- clock was set back is put back. What can't be read leaves the index, what this release does not know is put off. Work on its
+-- last chance is handed out to a solitary poll only, one at a time: it never fails for what runs beside it.
 local worker, token, max, mode, wants, packed, lease, number = unpack(cmsgpack.unpack(ARGV[1]))
 local function is(bits) return bit.band(mode, bits) > 0 end
 local continued, shared, solitary, yields, doubt = is(1), is(2), is(4), is(8), is(16)
@@ -113,7 +113,7 @@ local function ripen(q, wanted)
   local scored, ids = {}, {}
   for i = 1, #due, 2 do
     ids[#ids + 1] = due[i]
-    scored[#scored + 1] = due[i + 1]
+    scored[#scored + 1] = text(rank(tonumber(due[i + 1]), priority_of(due[i])))
     scored[#scored + 1] = due[i]
   end
   moved = moved + #ids
@@ -145,6 +145,14 @@ local function take(index, q, id, p)
     return 'gone'
   elseif why == 'missing' or c and (c.s ~= 'q' or queue(c) ~= q) then
     leave(index .. q, id)
+    return 'gone'
+  elseif c and c.t > ms then
+    leave(index .. q, id)
+    enter('delayed:' .. q, c.t, id)
+    if soonest == 0 or c.t < soonest then soonest = c.t end
+    return 'gone'
+  elseif c and not solitary and expiry(c) > 0 and expiry(c) <= ms then
+    leave(index .. q, id) -- for maintenance to end
     return 'gone'
   elseif c and not solitary and last_chance(c) then
     leave(index .. q, id)

@@ -6,7 +6,6 @@
 -- Reply packed {removed, malformed, foreign}
 --
 -- Invariants 9, 10: keys, index member and binding go together, and nothing of an unfinished execution is touched.
-local KINDS = {'c', 'm', 'i', 'k', 'r', 'e', 'w', 'a', 'x', 'p', 'l', 'n'}
 local removed, malformed, unknown = 0, 0, 0
 
 local function over(id)
@@ -14,15 +13,14 @@ local function over(id)
   return score and not failed(score) and tonumber(score) <= ms
 end
 
-local function erase(id, digest)
-  local keys = {}
-  for i, kind in ipairs(KINDS) do keys[i] = key(kind, id) end
-  if digest ~= '' then
-    local value = redis.pcall('GET', key('b', digest))
-    if value and not failed(value) and string.sub(value, 33) == id then keys[#keys + 1] = key('b', digest) end
-  end
-  redis.call('UNLINK', unpack(keys))
+local function erase(id, c)
+  redis.call('UNLINK', unpack((belongings(id, c and c['#']))))
   leave('retention', id)
+  if c then
+    delist(c)
+  else
+    delist_raw(id, {})
+  end
 end
 
 for _, id in ipairs(ARGV) do
@@ -36,7 +34,7 @@ for _, id in ipairs(ARGV) do
     elseif c and not ENDED[c.s] then
       leave('retention', id)
     else
-      erase(id, c and c['#'] or '')
+      erase(id, c)
       removed = removed + 1
     end
   end

@@ -15,21 +15,6 @@ local function unlink(names)
   if #names > 0 then redis.call('UNLINK', unpack(names)) end
 end
 
--- The binding that a digest names, if it leads to the execution.
-local function binding_of(id, digest)
-  if not digest or digest == '' then return nil end
-  local value = redis.pcall('GET', key('b', digest))
-  if value and not failed(value) and string.sub(value, 33) == id then return key('b', digest) end
-end
-
--- Takes an id out of every index that it may stand in.
-local function vanish(id, queues)
-  for _, index in ipairs({'leases', 'running', 'waits', 'retention', 'malformed'}) do leave(index, id) end
-  for q in pairs(queues) do
-    for _, index in ipairs({'ready:', 'solitary:', 'delayed:'}) do leave(index .. q, id) end
-  end
-end
-
 local function mortalize(c)
   for _, name in ipairs(lasting(c)) do
     redis.call('PEXPIRE', name, text(name == key('l', c.id) and STREAM_TTL or BACKSTOP))
@@ -98,12 +83,14 @@ local function salvaged(id, raw)
     local v = integer(raw[f] or '')
     n[f] = v and v >= (other or 0) and v or other or 0
   end
-  for _, f in ipairs({'v', 'f', 'a', 'l', 'n', 'c', 'p', 'b', 'u'}) do number(f) end
+  for _, f in ipairs({'v', 'f', 'a', 'l', 'n', 'c', 'p', 'j', 'b', 'u'}) do number(f) end
   for i, f in ipairs({'bl', 'bn', 'bc'}) do
     local v = integer(raw[f] or '')
     n[f] = v and (v > 0 or f == 'bn') and v or tonumber(ARGV[2 + i])
   end
-  n.z, n.d, n.r, n.o, n['#'] = SCHEMA, raw.d, raw.r, raw.o or '', raw['#'] or ''
+  n.z, n.d, n.r, n.o, n.lb, n['#'] = SCHEMA, raw.d, raw.r, raw.o or '', raw.lb or '', raw['#'] or ''
+  n.tp, n.ts = raw.tp or '', raw.ts or ''
+  n.i = string.find(raw.i or '', '^%d$') and tonumber(raw.i) or 0
   n.s = ENDED[raw.s or ''] and raw.s or 'f'
   if n.b == 0 or n.b > ms then n.b = ms end
   if n.u < n.b or n.u > ms then n.u = ms end
@@ -143,19 +130,19 @@ end
 -- Ends an execution whose control can't be read, or removes it where nothing of it can be saved. Its place was freed when it
 -- was listed as malformed; where it was not, that is done here.
 local function bury(id, queues)
-  local raw, parts = remains(id)
+  local raw, left = remains(id)
   local listed = stands('malformed', id)
-  if parts and parts.d and parts.r then queues[parts.d .. '@' .. parts.r] = true end
-  local unfinished = not listed and parts and not ENDED[parts.s or '']
+  if left and left.d and left.r then queues[left.d .. '@' .. left.r] = true end
+  local unfinished = not listed and left and not ENDED[left.s or '']
   if not raw then
-    local c = unfinished and parts.d and parts.r and parts or nil
+    local c = unfinished and left.d and left.r and left or nil
     local before = c and counters(c)
-    local names = {key('c', id), binding_of(id, parts and parts['#'])}
+    local names = {key('c', id), binding_of(id, left and left['#'])}
     for _, kind in ipairs(KINDS) do names[#names + 1] = key(kind, id) end
     redis.call('DEL', anchor .. 'tally') -- a count under way can't tell any more what this held
     unlink(names)
     if c then free(c, before) end
-    vanish(id, queues)
+    vanish(id, queues, left)
     return
   end
   local n = salvaged(id, raw)
@@ -170,7 +157,8 @@ local function bury(id, queues)
   end
   if n.s ~= raw.s and n.g ~= '' then append(n, entries(setmetatable({g = n.g}, ZEROS), n, {}, nil)) end
   free(n, before)
-  vanish(id, queues)
+  vanish(id, queues, left)
+  enlist(n)
   enter('retention', ms + TERMINAL_TTL, id)
   if binding_of(id, n['#']) then redis.call('PEXPIRE', key('b', n['#']), text(BACKSTOP)) end
   mortalize(n)
@@ -178,15 +166,17 @@ end
 
 local function reenter(c)
   leave('malformed', c.id)
+  enlist(c)
+  if indexed(c) then return end
+  if expiry(c) > 0 then enter('waits', expiry(c), c.id) end
+  if c['@'] ~= '' and not ENDED[c.s] then enter(owned_by(c.o), c.b, c.id) end
   if c.s == 'q' then
     leave('delayed:' .. queue(c), c.id)
     enqueue(c)
   elseif c.s == 'r' then
     enter('leases', c.e, c.id)
     enter('running', c.e, c.id)
-  elseif c.s == 'w' then
-    enter('waits', c.h, c.id)
-  else
+  elseif ENDED[c.s] then
     enter('retention', c.u + TERMINAL_TTL, c.id)
   end
 end

@@ -1,12 +1,13 @@
 -- submit admits an execution as a whole, or refuses it before its first write.
 --
 -- KEYS  [1] anchor of the partition
--- ARGV  [1] packed {id, key digest or '', fingerprint, ceiling of the deployment or 0, plan}  [2] input
--- Reply {'created', now, control} | {'found', now, view} | {'reused' | 'full' | 'malformed' | 'foreign', now}
+-- ARGV  [1] packed {id, key digest or '', fingerprint, ceiling of the deployment or 0, plan, ceiling of the owner where
+--           there is one}  [2] input
+-- Reply {'created', now, control} | {'found', now, view} | {'reused' | 'full' | 'crowded' | 'malformed' | 'foreign', now}
 --
 -- Invariants 1, 2, 9: binding, counters, control, input and index stand or fall together. The first write is one that
 -- Redis refuses at maxmemory.
-local id, digest, fingerprint, ceiling, packed = unpack(cmsgpack.unpack(ARGV[1]))
+local id, digest, fingerprint, ceiling, packed, most = unpack(cmsgpack.unpack(ARGV[1]))
 
 -- What is stored of the control: values too long for a listpack go to a hash of their own.
 local function stored(n)
@@ -28,7 +29,7 @@ local function create(before)
   local blank = setmetatable({id = id}, ZEROS)
   local n = applied(blank, p.changes, p.status)
   if not n then return {'malformed', us} end
-  n['#'] = digest
+  n['#'], n['@'] = digest, most and '1' or ''
   local short, long = stored(n)
   local values = {}
   for f, v in pairs(short) do
@@ -43,6 +44,7 @@ local function create(before)
   if digest ~= '' then redis.call('SET', key('b', digest), fingerprint .. id) end
   n['~'] = short['~']
   redis.call('HSET', anchor .. 'capacity', n.d, text(before[1] + 1), queue(n), text(before[2] + 1))
+  if most then enter(owned_by(n.o), n.b, id) end
   reindex(blank, n)
   return {'created', us, record(n)}
 end
@@ -67,6 +69,10 @@ local function submit()
   local before = counters(target)
   if not before then return {'malformed', us} end
   if ceiling > 0 and before[1] >= ceiling then return {'full', us} end
+  if most then
+    local held = redis.pcall('ZCARD', anchor .. owned_by(target.o))
+    if not failed(held) and held >= most then return {'crowded', us} end
+  end
   return create(before)
 end
 
