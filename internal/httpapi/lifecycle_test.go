@@ -26,7 +26,7 @@ const linksOfID = `"links":{"self":"/v1/executions/ID","stream":"/v1/executions/
 // A projection says all that is known of an execution, whatever becomes of it.
 func TestProjections(t *testing.T) {
 	t.Parallel()
-	const head, now = `{"execution_id":"ID","deployment":`, `"labels":{},"created_at":TIME,"updated_at":TIME,`
+	const head, now = `{"execution_id":"ID","deployment":`, `"created_at":TIME,"updated_at":TIME,`
 	for name, test := range map[string]struct {
 		reach func(r *rig) string
 		want  string
@@ -34,17 +34,17 @@ func TestProjections(t *testing.T) {
 		"completed": {
 			func(r *rig) string { return r.reaches(r.submit("typed", `{"n":7}`), execution.Completed) },
 			`"typed","revision":"1","status":"completed","attempt":1,"sequence":3,"progress":[],"result":7,"error":null,"waiting":null,` +
-				`"cancellation_requested_at":null,"available_at":null,"priority":0,"deadline":null,`},
+				`"cancellation_requested_at":null,"available_at":null,"labels":{},"priority":0,"deadline":null,`},
 		"failed": {
 			func(r *rig) string { return r.reaches(r.submit("fail", `1`), execution.Failed) },
 			`"fail","revision":"1","status":"failed","attempt":1,"sequence":3,"progress":[],"result":null,` +
 				`"error":{"type":"Broken","code":"broken","message":"<No & no>","retryable":true},"waiting":null,` +
-				`"cancellation_requested_at":null,"available_at":null,"priority":0,"deadline":null,`},
+				`"cancellation_requested_at":null,"available_at":null,"labels":{},"priority":0,"deadline":null,`},
 		"waiting": {
 			func(r *rig) string { return r.waiting(`{"type":"string"}`) },
 			`"ask","revision":"r-2.x","status":"waiting","attempt":1,"sequence":3,"progress":[],"result":null,"error":null,` +
 				`"waiting":{"kind":"approval","message":"<\"Ship\" & go?>","expected_input_schema":{"type":"string"},"deadline":null},` +
-				`"cancellation_requested_at":null,"available_at":null,"priority":0,"deadline":null,`},
+				`"cancellation_requested_at":null,"available_at":null,"labels":{},"priority":0,"deadline":null,`},
 		"canceling": {
 			func(r *rig) string {
 				path := r.running()
@@ -52,11 +52,11 @@ func TestProjections(t *testing.T) {
 				return r.reaches(path, execution.Canceled)
 			},
 			`"hold","revision":"1","status":"canceled","attempt":1,"sequence":4,"progress":[],"result":null,"error":null,"waiting":null,` +
-				`"cancellation_requested_at":TIME,"available_at":null,"priority":0,"deadline":null,`},
+				`"cancellation_requested_at":TIME,"available_at":null,"labels":{},"priority":0,"deadline":null,`},
 		"running": {
 			func(r *rig) string { return r.running() },
 			`"hold","revision":"1","status":"running","attempt":1,"sequence":2,"progress":[],"result":null,"error":null,"waiting":null,` +
-				`"cancellation_requested_at":null,"available_at":null,"priority":0,"deadline":null,`},
+				`"cancellation_requested_at":null,"available_at":null,"labels":{},"priority":0,"deadline":null,`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
