@@ -352,6 +352,9 @@ func TestOwnersShareNoKeys(t *testing.T) {
 		if got := r.call("GET", e.Links.Self, "", as(ann)); got.status != 404 {
 			t.Errorf("%s submitted for b, and a is answered %d", token, got.status)
 		}
+		r.token = token
+		r.follow(e.Links.Self, "completed") // the deployment takes no more than three that are unfinished
+		r.token = ""
 	}
 	r.refusedAs("for another", submit(bob, `{"input":true,"owner":"a"}`), 403, "forbidden", `Bearer realm="windrow", error="insufficient_scope"`)
 	if got := r.call("POST", submitPath("echo"), `{"input":1,"owner":"a"}`, as(ann)); got.status != 202 {

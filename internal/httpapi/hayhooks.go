@@ -36,7 +36,8 @@ func (a *api) HayhooksSubmit(w http.ResponseWriter, r *http.Request, deployment 
 		a.refuse(w, r, err)
 		return
 	}
-	out, err := a.Runtime.Submit(r.Context(), runtime.SubmitRequest{Deployment: deployment, Owner: p.Owner, Key: key, Body: binding, Input: input})
+	out, err := a.Runtime.Submit(r.Context(), runtime.SubmitRequest{Deployment: deployment, Owner: p.Owner, Key: key, Body: binding, Input: input,
+		SubmitOptions: runtime.SubmitOptions{Trace: traceOf(r.Header)}})
 	if err != nil {
 		a.refuse(w, r, err)
 		return

@@ -63,6 +63,19 @@ func TestOwnersCeiling(t *testing.T) {
 	r.projection(r.asked(`{"input":1}`))
 }
 
+// A client of hayhooks whose owner has no more room is told so as well, and when to try again.
+func TestHayhooksOwnersCeiling(t *testing.T) {
+	t.Parallel()
+	r := start(t, withKeys, func(s *setup) { s.idle, s.runtime.MaxOwned = true, 1 })
+	r.hayhooks(r.call("POST", "/echo/run-durable", "1", as(ann)))
+	a := r.call("POST", "/echo/run-durable", "1", as(ann))
+	r.tells("the second", a, http.StatusTooManyRequests, detail("The owner has 1 unfinished executions."))
+	if a.header.Get("Retry-After") == "" {
+		t.Errorf("headers %v", a.header)
+	}
+	r.hayhooks(r.call("POST", "/echo/run-durable", "1", as(bob)))
+}
+
 // A submission keeps its place in a trace, in the form of the standard's first version; what is not of the standard counts as none.
 func TestTraceIsKept(t *testing.T) {
 	t.Parallel()
@@ -87,9 +100,11 @@ func TestTraceIsKept(t *testing.T) {
 		}
 	}
 	r := start(t)
-	r.call("POST", submitPath("hold"), `{"input":1}`, "Traceparent: 00"+parent, "Tracestate: a=1")
-	if p, state := (<-r.held).Trace(); p != "00"+parent || state != "a=1" {
-		t.Errorf("the handler got %q, %q", p, state)
+	for path, body := range map[string]string{submitPath("hold"): `{"input":1}`, "/hold/run-durable": `1`} {
+		r.call("POST", path, body, "Traceparent: 00"+parent, "Tracestate: a=1")
+		if p, state := (<-r.held).Trace(); p != "00"+parent || state != "a=1" {
+			t.Errorf("%s: the handler got %q, %q", path, p, state)
+		}
+		r.release <- struct{}{}
 	}
-	r.release <- struct{}{}
 }

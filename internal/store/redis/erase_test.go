@@ -3,6 +3,7 @@ package redis_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -17,7 +18,13 @@ import (
 func TestEraseLeavesNothing(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	for _, id := range k.inEveryStatus() {
+	all := k.inEveryStatus()
+	s := k.submission()
+	s.Owner, s.MaxOwned, s.QueueTTL = "ann", 1, time.Hour
+	_, err := k.store.Submit(t.Context(), s)
+	k.ok(err)
+	all["bounded"] = s.ID
+	for _, id := range all {
 		got, err := k.store.Erase(t.Context(), id, store.Scope{All: true})
 		k.ok(err)
 		if got.Executions != 1 {
@@ -48,7 +55,7 @@ func TestEraseUnreadable(t *testing.T) {
 	long := strings.Repeat("o", 100)
 	submit := func(owner string) string {
 		s := k.submission()
-		s.Owner, s.Labels = owner, "team=search"
+		s.Owner, s.Labels, s.MaxOwned, s.QueueTTL = owner, "team=search", 1000, time.Hour
 		_, err := k.store.Submit(t.Context(), s)
 		k.ok(err)
 		return s.ID

@@ -43,6 +43,8 @@ func eraseEverywhere(k *kit) {
 	} {
 		s := k.keyed("k")
 		s.Owner, s.Key.Owner, s.Labels = "ann", "ann", "a=1"
+		s.MaxOwned = 1 // which what is erased takes no more of
+		s.QueueTTL, s.Deadline = time.Hour, k.now().Millis()+time.Hour.Milliseconds()
 		s.ID = k.Store.NewID(s.Key)
 		k.admit(s)
 		k.watch(s.ID)
