@@ -284,7 +284,7 @@ func (k *kit) failed(id string) {
 func (k *kit) dump() map[string]string {
 	k.Helper()
 	out := map[string]string{}
-	for _, key := range redistest.Client(k).Keys(k.Context(), k.prefix+":*").Val() {
+	for _, key := range redistest.Keys(k, k.prefix+":*") {
 		out[key] = redistest.Client(k).Dump(k.Context(), key).Val()
 	}
 	return out

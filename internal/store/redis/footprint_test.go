@@ -31,7 +31,7 @@ func TestFootprint(t *testing.T) {
 		"finished":            {finished: true, most: 2560},
 		"queued with a label": {labels: func(int) execution.Labels { return "team=search" }, most: 1440 + 154},
 		"queued with a label of its own": {labels: func(i int) execution.Labels { return execution.Labels(fmt.Sprintf("order=%d", 100_000+i)) },
-			most: 1440 + 180},
+			most: 1440 + 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -201,7 +201,7 @@ func (k *kit) list(r store.ListRequest) []string {
 // indexOf is the only index of the kind, whose name nobody reads.
 func (k *kit) indexOf(kind string) string {
 	k.Helper()
-	all := redistest.Client(k).Keys(k.Context(), k.key(kind+"*")).Val()
+	all := redistest.Keys(k, k.key(kind+"*"))
 	if len(all) != 1 {
 		k.Fatalf("indexes of %s: %v", kind, all)
 	}
