@@ -266,6 +266,7 @@ func (l *ledger) storm(failovers int) int {
 	}
 	for round := range failovers {
 		l.failover(round)
+		l.piece(1) // so that work gets on, and what was lost is noticed, before the next one
 	}
 	close(done)
 	lanes.Wait()
