@@ -23,7 +23,7 @@ import (
 const lossWindow = time.Second
 
 // ledger keeps what was acknowledged to clients over failovers, which may lose some of it. What was observed counts within an
-// epoch, from one failover to the next: a request that one came into tells nothing.
+// epoch, from one failover to the next: a request that one came into tells nothing, and neither does what was observed during one.
 type ledger struct {
 	*fleet
 	set *redistest.ReplicatedServers
