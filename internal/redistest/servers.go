@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -170,6 +171,57 @@ func (s *Servers) send(sig syscall.Signal) {
 			s.t.Fatal(err)
 		}
 	}
+}
+
+// AwaitReplicas returns when all replicas have what their masters had at the call: what was written before it survives each
+// failover that follows.
+func (s *Servers) AwaitReplicas() {
+	s.t.Helper()
+	var offsets map[string]int64 // of the masters, by port
+	s.await("ask the masters", func(ctx context.Context) (err error) {
+		offsets, err = s.set.masterOffsets(ctx)
+		return err
+	})
+	s.await("wait for the replicas", func(ctx context.Context) error {
+		for _, n := range s.set.up() {
+			if err := hasAll(ctx, n, offsets); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// masterOffsets is how much each master has written for its replicas, by its port.
+func (s *set) masterOffsets(ctx context.Context) (map[string]int64, error) {
+	offsets := map[string]int64{}
+	for _, n := range s.up() {
+		info, err := n.client.Info(ctx, "replication").Result()
+		if err != nil {
+			return nil, err
+		}
+		if infoField(info, "role") != "master" {
+			continue
+		}
+		if offsets[strconv.Itoa(n.port)], err = strconv.ParseInt(infoField(info, "master_repl_offset"), 10, 64); err != nil {
+			return nil, err
+		}
+	}
+	return offsets, nil
+}
+
+// hasAll returns nil when the server is no replica, or one that has what its master had at its offset.
+func hasAll(ctx context.Context, n *node, offsets map[string]int64) error {
+	info, err := n.client.Info(ctx, "replication").Result()
+	if err != nil || infoField(info, "role") != "slave" {
+		return err
+	}
+	want, known := offsets[infoField(info, "master_port")]
+	has, err := strconv.ParseInt(infoField(info, "slave_repl_offset"), 10, 64)
+	if err == nil && (!known || has < want) {
+		err = fmt.Errorf("replica %s is at %d, its master was at %d", n.addr(), has, want)
+	}
+	return err
 }
 
 // await ends the test when check never comes to nil.

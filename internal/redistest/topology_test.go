@@ -40,6 +40,7 @@ func TestClusterFailover(t *testing.T) {
 	if err := c.Client().Set(ctx, "key", "value", 0).Err(); err != nil {
 		t.Fatalf("set: %v", err)
 	}
+	c.AwaitReplicas()
 	first, second := c.MasterOf("key"), c.ReplicaOf("key")
 	c.Failover("key")
 	if got := c.MasterOf("key"); got.node != second.node {
@@ -66,8 +67,9 @@ func TestReplicated(t *testing.T) {
 	if err := r.Client().Set(ctx, "key", "value", 0).Err(); err != nil {
 		t.Fatalf("set: %v", err)
 	}
-	if n := first.Client().Wait(ctx, 1, deadline).Val(); n != 1 {
-		t.Fatalf("%d replicas have the key, want 1", n)
+	r.AwaitReplicas()
+	if got := r.Replica().Client().Get(ctx, "key").Val(); got != "value" {
+		t.Fatalf("the replica has %q, want the value", got)
 	}
 	if killed := r.KillPrimary(); killed.node != first.node || r.Primary().node == first.node {
 		t.Fatalf("%s was killed and %s took over, the primary was %s", killed.URL(), r.Primary().URL(), first.URL())
