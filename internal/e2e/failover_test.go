@@ -232,8 +232,12 @@ func (l *ledger) settle() (executions, redone int) {
 		}
 	}
 	for i, c := range l.checkers {
-		if i%2 == 0 { // in the others, each a failover, two servers may answer as the primary
+		if i%2 == 0 {
 			c.Assert(l.t)
+			continue
+		}
+		for _, v := range c.Verify() { // of a failover: two servers may answer as the primary
+			l.t.Logf("figures: while a failover is under way: %v", v)
 		}
 	}
 	return executions, redone
