@@ -94,7 +94,6 @@ func (m *Main) root() *cobra.Command {
 		Long: "Windrow runs durable executions: submit work over HTTP, follow it live, and see it finish whatever happens " +
 			"to processes and connections.\n\nStart with `" + m.program() + " dev`; it needs nothing but itself.",
 		SilenceErrors: true, SilenceUsage: true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usageError(fmt.Errorf("unknown command %q: see `%s --help`", args[0], m.program()))
