@@ -74,6 +74,25 @@ func (s *Store) change(ctx context.Context, sc script, partition int, args ...an
 	return s.exchange(ctx, c)[0]
 }
 
+// shared is a change that shares its exchange with those of other callers, but where it waits for an acknowledgement: that speaks
+// of what its own connection has written.
+func (s *Store) shared(ctx context.Context, l *lane, pack func(head *packer, at int), data []any) reply {
+	if !s.config.Ack.waits() {
+		return l.do(ctx, pack, data)
+	}
+	var head packer
+	pack(head.array(l.each), 2)
+	c := call{script: *l.script, anchor: l.anchor, args: append([]any{head.bytes()}, data...), acked: true}
+	r := s.exchange(ctx, c)[0]
+	parts, err := partsOf(r, 1)
+	if err != nil {
+		return reply{err: err}
+	}
+	out := s.part(parts[0])
+	out.missed = r.missed
+	return out
+}
+
 // acknowledged is a decoded reply with its error, or that of the wait where there is none.
 func acknowledged[T any](r reply, out T, err error) (T, error) {
 	if err == nil && r.missed != nil {

@@ -22,7 +22,7 @@ func TestCost(t *testing.T) {
 
 	var c execution.Control
 	round := func(want func(name string, script []string, f func())) {
-		want("submit", script("HGETALL", "HMGET", "HSET", "SET", "HSET", "ZADD", "ZADD", "ZCARD", "ZADD", "ZRANGE", "PUBLISH"), func() { k.submit() })
+		want("submit", script("EXISTS", "HMGET", "HSET", "SET", "ZCARD", "ZRANGE", "PUBLISH", "ZADD", "ZADD", "ZADD", "HSET"), func() { k.submit() })
 		want("claim", script("ZRANGE", "MGET", "ZRANGE", "HGETALL", "MGET", "HSET", "ZREM", "ZADD", "ZADD", "ZRANGE", "SET", "ZADD", "ZCOUNT", "ZCOUNT", "ZRANGE", "EXISTS"),
 			func() { c = k.poll(2).Claimed[0].Control })
 		want("first chunks", script("HMGET", "XADD", "HSET"), func() { k.stream(c, chunks(1, 0, "a", "b")) })
@@ -36,16 +36,16 @@ func TestCost(t *testing.T) {
 			c = k.do(c, execution.Report{Owned: k.owned(c, k.event("x"))})
 		})
 		want("suspend", script("HGETALL", "HSET", "HDEL", "SET", "SET", "DEL", "XADD", "ZADD", "ZREM", "ZREM"), func() { c = k.suspend(c) })
-		want("resume", script("HGETALL", "HGET", "HSET", "HDEL", "SET", "DEL", "XADD", "ZREM", "ZCARD", "ZADD", "ZRANGE", "PUBLISH", "HSET", "LRANGE", "MGET"), func() {
+		want("resume", script("HGETALL", "HGET", "HSET", "HDEL", "SET", "DEL", "XADD", "ZREM", "ZCARD", "ZRANGE", "PUBLISH", "ZADD", "HSET", "LRANGE", "MGET"), func() {
 			_, err := k.store.Resume(t.Context(), store.ResumeRequest{ID: c.ID, Scope: store.Scope{All: true}, Checked: c.WaitSequence,
 				Key: "k", Answer: []byte("1")})
 			k.ok(err)
 		})
-		want("claim again", script("ZRANGE", "MGET", "ZRANGE", "HGETALL", "MGET", "HSET", "XADD", "ZREM", "ZADD", "ZADD", "TYPE", "ZRANGE", "SET", "ZADD",
+		want("claim again", script("ZRANGE", "MGET", "ZRANGE", "HGETALL", "MGET", "HSET", "XADD", "TYPE", "ZREM", "ZADD", "ZADD", "ZRANGE", "SET", "ZADD",
 			"ZCOUNT", "ZCOUNT", "ZRANGE", "EXISTS"), func() { c = k.poll(2).Claimed[0].Control })
 		want("read", script("HGETALL", "LRANGE", "MGET", "XRANGE"), func() { k.read(c.ID) })
-		want("complete", script("HGETALL", "HMGET", "HSET", "HDEL", "SET", "DEL", "XADD", "ZREM", "ZREM", "HDEL", "HDEL", "ZADD",
-			"PEXPIRE", "PEXPIRE", "PEXPIRE", "PEXPIRE", "PEXPIRE", "PEXPIRE"), func() { k.complete(c) })
+		want("complete", script("HGETALL", "HMGET", "HSET", "HDEL", "SET", "DEL", "XADD",
+			"PEXPIRE", "PEXPIRE", "PEXPIRE", "PEXPIRE", "PEXPIRE", "PEXPIRE", "ZREM", "ZREM", "ZADD", "HDEL"), func() { k.complete(c) })
 		want("cancel", script("HGETALL", "LRANGE", "MGET"), func() {
 			_, err := k.store.Cancel(t.Context(), c.ID, store.Scope{All: true}, "")
 			k.ok(err)

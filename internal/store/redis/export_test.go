@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"runtime"
 	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -89,4 +90,27 @@ func ScriptNames(c Config) map[string]string {
 		names[one.sha] = one.name
 	}
 	return names
+}
+
+// Ground keeps the changes of a partition that share exchanges from leaving until they are released, then in as few exchanges as
+// they fit into. await returns once n wait.
+func (s *Store) Ground(partition int) (await func(n int), release func()) {
+	lanes := []*lane{s.submitting[partition], s.applying[partition]}
+	move := func(by int) (waiting int) {
+		for _, l := range lanes {
+			l.mu.Lock()
+			l.flights += by
+			l.startLocked()
+			waiting += len(l.waiting)
+			l.mu.Unlock()
+		}
+		return waiting
+	}
+	move(maxFlights)
+	await = func(n int) {
+		for move(0) < n {
+			runtime.Gosched()
+		}
+	}
+	return await, func() { move(-maxFlights) }
 }

@@ -234,7 +234,11 @@ func (s *Store) settle(ctx context.Context, pages []page, m *store.Maintained) e
 // settled counts what became of a chore. One whose guard did not hold, or whose execution is gone, was seen to by somebody
 // else. What can't be carried out never stalls its neighbours.
 func (s *Store) settled(c chore, rep reply, m *store.Maintained) error {
-	if rep.err != nil {
+	parts, err := partsOf(rep, 1)
+	if err != nil {
+		return err
+	}
+	if rep = s.part(parts[0]); rep.err != nil {
 		return rep.err
 	}
 	out, err := s.decodeApplied(c.id, c.plan, rep.value)

@@ -19,6 +19,8 @@ type Store struct {
 	history *histories
 	moved   *overflow
 
+	submitting, applying []*lane // by partition
+
 	conditions *conditions
 	standing   *standing
 	stamps     stamps
@@ -61,6 +63,7 @@ func New(c Config) (*Store, error) {
 		stamps:     stamps{last: map[int]int64{}},
 	}
 	s.standing = &standing{store: s}
+	s.submitting, s.applying = s.lanes(&s.scripts.submit, 1), s.lanes(&s.scripts.apply, 3)
 	s.ctx, s.close = context.WithCancel(context.Background())
 	return s, nil
 }

@@ -92,21 +92,22 @@ func (s *Store) submit(ctx context.Context, partition int, sub store.Submission)
 		d := keyDigest(sub.Key)
 		digest = string(d[:])
 	}
-	var head packer
 	most := int64(0)
 	if sub.Owner != "" {
 		most = share(sub.MaxOwned, partition, s.config.Partitions)
 	}
-	size := 5
-	if most > 0 {
-		size = 6
+	pack := func(head *packer, _ int) {
+		size := 5
+		if most > 0 {
+			size = 6
+		}
+		head.array(size).text(sub.ID).text(digest).text(string(sub.Key.Fingerprint[:]))
+		head.number(share(sub.MaxNonterminal, partition, s.config.Partitions)).plan(p)
+		if most > 0 {
+			head.number(most)
+		}
 	}
-	head.array(size).text(sub.ID).text(digest).text(string(sub.Key.Fingerprint[:]))
-	head.number(share(sub.MaxNonterminal, partition, s.config.Partitions)).plan(p)
-	if most > 0 {
-		head.number(most)
-	}
-	r := s.change(ctx, s.scripts.submit, partition, append([]any{head.bytes()}, data(p)...)...)
+	r := s.shared(ctx, s.submitting[partition], pack, data(p))
 	if r.err != nil {
 		return store.Submitted{}, r.err
 	}

@@ -45,9 +45,7 @@ type applied struct {
 
 // apply carries out one plan with a guard.
 func (s *Store) apply(ctx context.Context, partition int, id string, p execution.Plan) (applied, error) {
-	c := s.applyCall(partition, id, p)
-	c.acked = s.config.Ack.waits()
-	r := s.exchange(ctx, c)[0]
+	r := s.shared(ctx, s.applying[partition], packApply(id, p), data(p))
 	if r.err != nil {
 		s.history.forget(id)
 		return applied{}, r.err
@@ -61,8 +59,16 @@ func (s *Store) apply(ctx context.Context, partition int, id string, p execution
 
 func (s *Store) applyCall(partition int, id string, p execution.Plan) call {
 	var head packer
-	head.array(2).text(id).plan(p)
+	packApply(id, p)(head.array(3), 2)
 	return call{script: s.scripts.apply, anchor: s.keys.anchor(partition), args: append([]any{head.bytes()}, data(p)...)}
+}
+
+// packApply adds a plan for an execution as lua/apply.lua reads it.
+func packApply(id string, p execution.Plan) func(head *packer, at int) {
+	return func(head *packer, at int) {
+		head.text(id).plan(p)
+		head.number(int64(at))
+	}
 }
 
 func (s *Store) decodeApplied(id string, p execution.Plan, v any) (applied, error) {

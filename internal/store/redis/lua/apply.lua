@@ -1,16 +1,16 @@
--- apply carries out one plan whose guard names what must hold.
+-- apply carries out plans, each of one execution, whose guards name what must hold.
 --
 -- KEYS  [1] anchor of the partition
--- ARGV  [1] packed {id, plan}  then the payloads that the plan writes, then its progress
--- Reply packed {outcome, now, control, log ids}: 'ok' with the control afterwards; 'done' where this operation was applied
+-- ARGV  [1] packed {id, plan, where in ARGV its payloads begin, id, ...}  then for each the payloads that its plan writes and
+--           its progress
+-- Reply {packed {outcome, now, control, log ids}, ...}: 'ok' with the control afterwards; 'done' where this operation was applied
 --       before; 'lost', 'stale' or 'moved' where the guard does not hold, with the present control; 'missing',
---       'malformed', 'foreign', 'range' and 'progress' (the stored list is no list) without one.
+--       'malformed', 'foreign', 'range' and 'progress' (the stored list is no list) without one. An error in its place is that
+--       of one execution alone.
 --
--- Invariants 3, 11: the operation token is compared before any guard, all guards before the first write.
-local id, packed = unpack(cmsgpack.unpack(ARGV[1]))
-
-local function apply()
-  local p = plan(packed, 2)
+-- Invariants 3, 11: the operation token is compared before any guard, all guards of a plan before its first write.
+local function apply(id, packed, at)
+  local p = plan(packed, at)
   local c, why = load(id)
   if not c then return {why, us} end
   if p.operation ~= '' and string.sub(c.y, 1, #p.operation + 1) == p.operation .. ':' then
@@ -25,4 +25,5 @@ local function apply()
   return {'ok', us, record(n), ids}
 end
 
-return cmsgpack.pack(apply())
+local wanted = cmsgpack.unpack(ARGV[1])
+return each(#wanted / 3, function(i) return cmsgpack.pack(apply(wanted[3 * i - 2], wanted[3 * i - 1], wanted[3 * i])) end)

@@ -32,6 +32,12 @@ local function failed(reply, word)
   return not word or string.find(reply.err, word, 1, true) ~= nil
 end
 
+-- What pcall of Lua caught, as an error that a script may return.
+local function raised(err)
+  if type(err) == 'table' and err.err then return {err = err.err} end
+  return {err = tostring(err)}
+end
+
 -- A write that may be the first one of a script that must go on at maxmemory. Redis refuses there what may take memory,
 -- but only as long as the script has not written: a DEL of nothing counts as a write, and is always allowed. Returns any
 -- other error.

@@ -59,7 +59,7 @@ end
 local function reject(id, where)
   leave(where, id)
   for _, index in ipairs({'leases', 'running', 'waits', 'retention'}) do leave(index, id) end
-  local listed = enter('malformed', ms, id)
+  local listed = put('malformed', text(ms), id)
   local raw = parts(id)
   local known, revision = string.match(where, '^%a+:([^@]*)@(.*)$')
   local c = {id = id, d = known or raw.d, r = revision or raw.r}

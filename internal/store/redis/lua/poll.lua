@@ -186,6 +186,7 @@ end
 local function serve(place, q, wanted, p)
   local passed = 0
   while true do
+    flush() -- the next page must not show again what has left
     local page = redis.pcall('ZRANGE', anchor .. 'ready:' .. q, text(passed), text(passed + wanted))
     if failed(page) or #page == 0 then
       if unripe[q] then unserved(place, wanted) end
@@ -236,7 +237,9 @@ local function serve_solitary(plans)
     while wants[place.at + 1] > 0 and held_since(q) and not full() do
       looked = looked + 1
       local id = redis.call('ZRANGE', anchor .. 'solitary:' .. q, '0', '0')[1]
-      if take('solitary:', q, id, p) == 'claimed' then
+      local fate = take('solitary:', q, id, p)
+      flush() -- the next look must not show it again
+      if fate == 'claimed' then
         if redis.pcall('GET', anchor .. 'turn:' .. q) == worker then redis.call('DEL', anchor .. 'turn:' .. q) end
         return
       end
@@ -297,11 +300,12 @@ end
 if not solitary then
   for i = 1, #wants, 3 do look_ahead(wants[i], wants[i + 1]) end
 end
+local failure
 if not replay() then
   local plans = {}
   for i, h in ipairs(packed) do plans[i] = plan(h, 2) end
   local hand = solitary and serve_solitary or serve_all
-  hand(plans)
+  failure = together(hand, plans)
   if #out > 1 or (shared or doubt) and lease > 0 then remember() end
 end
 present()
@@ -310,4 +314,4 @@ if solitary then
 else
   out[1] = cmsgpack.pack({us, soonest, more, left, ahead(), malformed, held()})
 end
-return out
+return failure or out

@@ -1,13 +1,13 @@
--- submit admits an execution as a whole, or refuses it before its first write.
+-- submit admits executions, each as a whole, or refuses it before its first write.
 --
 -- KEYS  [1] anchor of the partition
--- ARGV  [1] packed {id, key digest or '', fingerprint, ceiling of the deployment or 0, plan, ceiling of the owner where
---           there is one}  [2] input
--- Reply {'created', now, control} | {'found', now, view} | {'reused' | 'full' | 'crowded' | 'malformed' | 'foreign', now}
+-- ARGV  [1] packed {{id, key digest or '', fingerprint, ceiling of the deployment or 0, plan, ceiling of the owner where
+--           there is one}, ...}  then the input of each
+-- Reply for each {'created', now, control} | {'found', now, view} | {'reused' | 'full' | 'crowded' | 'malformed' | 'foreign', now},
+--       or an error of this one alone
 --
 -- Invariants 1, 2, 9: binding, counters, control, input and index stand or fall together. The first write is one that
 -- Redis refuses at maxmemory.
-local id, digest, fingerprint, ceiling, packed, most = unpack(cmsgpack.unpack(ARGV[1]))
 
 -- What is stored of the control: values too long for a listpack go to a hash of their own.
 local function stored(n)
@@ -24,8 +24,9 @@ local function stored(n)
   return short, long
 end
 
-local function create(before)
-  local p = plan(packed, 2)
+local function create(request, at, before)
+  local id, digest, fingerprint, _, packed, most = unpack(request)
+  local p = plan(packed, at)
   local blank = setmetatable({id = id}, ZEROS)
   local n = applied(blank, p.changes, p.status)
   if not n then return {'malformed', us} end
@@ -43,8 +44,9 @@ local function create(before)
   write_payloads(n, p)
   if digest ~= '' then redis.call('SET', key('b', digest), fingerprint .. id) end
   n['~'] = short['~']
-  redis.call('HSET', anchor .. 'capacity', n.d, text(before[1] + 1), queue(n), text(before[2] + 1))
-  if most then enter(owned_by(n.o), n.b, id) end
+  count(n.d, before[1] + 1)
+  count(queue(n), before[2] + 1)
+  if most then put(owned_by(n.o), text(n.b), id) end -- the next one here counts them
   reindex(blank, n)
   return {'created', us, record(n)}
 end
@@ -54,16 +56,22 @@ local function found(c)
   return answer('found', c)
 end
 
-local function submit()
+-- Ids that this script has admitted.
+local created = {}
+
+local function submit(request, at, fresh)
+  local id, digest, fingerprint, ceiling, packed, most = unpack(request)
   local c, why
   if digest ~= '' then
     c, why = bound(digest, fingerprint)
     if c then return found(c) end
     if why ~= 'missing' then return {why, us} end
   end
-  c, why = load(id)
-  if c then return found(c) end
-  if why ~= 'missing' then return {why, us} end
+  if not fresh or created[id] then
+    c, why = load(id)
+    if c then return found(c) end
+    if why ~= 'missing' then return {why, us} end
+  end
   local target = {d = '', r = ''}
   for i = 1, #packed[11], 3 do target[packed[11][i]] = packed[11][i + 2] end
   local before = counters(target)
@@ -73,7 +81,11 @@ local function submit()
     local held = redis.pcall('ZCARD', anchor .. owned_by(target.o))
     if not failed(held) and held >= most then return {'crowded', us} end
   end
-  return create(before)
+  created[id] = true
+  return create(request, at, before)
 end
 
-return submit()
+local requests, keys = cmsgpack.unpack(ARGV[1]), {}
+for i = 1, #requests do keys[i] = key('c', requests[i][1]) end
+local fresh = redis.call('EXISTS', unpack(keys)) == 0
+return each(#requests, function(i) return submit(requests[i], i + 1, fresh) end)
