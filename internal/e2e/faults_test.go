@@ -98,11 +98,11 @@ func (c *crew) ended(ctx context.Context, ids []string) []store.Record {
 	records := make([]store.Record, len(ids))
 	for i, id := range ids {
 		eventually(c.T, ctx, "the end of "+id, func() bool {
-			r, err := c.direct.Read(ctx, store.ReadRequest{ID: id, Scope: store.Scope{All: true}, Log: true, LogLimit: 10_000})
+			r, err := c.direct.Read(ctx, store.ReadRequest{ID: id, Scope: store.Scope{All: true}, Log: true, LogLimit: 10_000, History: 20})
 			if err != nil {
 				return false
 			}
-			c.checker.Observed(r)
+			c.checker.Told(r)
 			records[i] = r
 			return r.Control.Status.Terminal()
 		})

@@ -53,6 +53,7 @@ type Submit struct {
 	QueueTTL   time.Duration // to be claimed by now plus this, at most MaxDelay; zero: whenever
 	Deadline   int64         // to have ended by then, in milliseconds; zero: whenever
 	Input      []byte
+	Actor      string // who submits, by name, for the history; empty: not told. So it is with the next ones
 }
 
 // Claim hands a queued, due execution to a worker. The store sees to it that it is due and of the right revision.
@@ -106,12 +107,16 @@ type Fail struct {
 type Release struct{ Owned }
 
 // Cancel asks for the execution to stop. It ends queued and waiting work at once; running work is told.
-type Cancel struct{ Reason string }
+type Cancel struct {
+	Reason string
+	Actor  string
+}
 
 // Resume answers the open wait.
 type Resume struct {
 	Sequence int64  // the wait that the answer was checked against
 	Answer   []byte // strict, compact JSON
+	Actor    string
 }
 
 // Recover takes a running execution whose lease has run out back from its worker.

@@ -65,6 +65,8 @@ func decideSubmit(cmd Submit) (Plan, error) {
 		p.change(setN(FieldDeadline, cmd.Deadline))
 	}
 	p.write(PayloadInput, cmd.Input)
+	p.because(CauseSubmitted)
+	p.by(cmd.Actor)
 	return p, nil
 }
 
@@ -96,6 +98,7 @@ func decideClaim(c Control, cmd Claim) (Plan, error) {
 	p := transition(Running)
 	p.change(reset(FieldAvailableAt), Change{Field: FieldFence, Op: OpFence}, add(FieldAttempt, 1), add(FieldClaims, 1),
 		set(FieldWorker, cmd.Worker), set(FieldToken, cmd.Token), after(FieldLeaseUntil, cmd.Lease))
+	p.because(CauseClaimed)
 	return p, nil
 }
 
@@ -104,9 +107,11 @@ func decideCancel(c Control, cmd Cancel) Plan {
 		return Plan{Status: c.Status}
 	}
 	p := transition(Running)
+	p.because(CauseCancelRequested)
 	if c.Status != Running {
-		p = finish(c.Status, Canceled)
+		p = cancel(c.Status, CauseCanceled)
 	}
+	p.by(cmd.Actor)
 	p.change(stamp(FieldCanceledAt))
 	if cmd.Reason != "" {
 		p.write(PayloadReason, []byte(clip(cmd.Reason, 2000)))
@@ -118,7 +123,8 @@ func decideResume(c Control, cmd Resume) (Plan, error) {
 	if err := checkWait(c, cmd.Sequence); err != nil {
 		return Plan{}, err
 	}
-	p := requeue(Waiting)
+	p := requeue(Waiting, CauseResumed)
+	p.by(cmd.Actor)
 	p.Guard = Guard{Kind: GuardWait, Sequence: cmd.Sequence}
 	p.erase(PayloadWait)
 	p.write(PayloadAnswer, cmd.Answer)
@@ -142,9 +148,9 @@ func decideExpireWait(c Control, cmd ExpireWait, now Instant) (Plan, error) {
 	if c.WaitUntil == 0 || now.Millis() < c.WaitUntil {
 		return Plan{Status: c.Status}, nil
 	}
-	p := requeue(Waiting)
+	p := requeue(Waiting, CauseDefaulted)
 	if cmd.Default == nil {
-		p = fail(Waiting, waitExpired())
+		p = fail(Waiting, CauseEnded, waitExpired())
 	} else {
 		p.erase(PayloadWait)
 		p.write(PayloadAnswer, cmd.Default)
@@ -174,9 +180,9 @@ func decideExpire(c Control, now Instant) Plan {
 	var p Plan
 	switch {
 	case c.Overdue(now):
-		p = fail(c.Status, DeadlineExceeded())
+		p = fail(c.Status, CauseEnded, DeadlineExceeded())
 	case c.Status == Queued:
-		p = fail(c.Status, queueExpired())
+		p = fail(c.Status, CauseEnded, queueExpired())
 	default:
 		return Plan{Status: c.Status} // for ExpireWait to see to
 	}
@@ -196,15 +202,15 @@ func decideRecover(c Control, cmd Recover, now Instant) (Plan, error) {
 	var p Plan
 	switch {
 	case c.cancelPending():
-		p = finish(Running, Canceled)
+		p = cancel(Running, CauseAbandoned)
 	case c.Overdue(now):
-		p = fail(Running, DeadlineExceeded())
+		p = fail(Running, CauseEnded, DeadlineExceeded())
 	case c.LostLeases+1 >= c.Budgets.LostLeases:
-		p = fail(Running, leaseLost(c.LostLeases+1))
+		p = fail(Running, CauseEnded, leaseLost(c.LostLeases+1))
 	case c.Claims >= c.Budgets.Claims:
-		p = fail(Running, noProgress(c.Claims))
+		p = fail(Running, CauseEnded, noProgress(c.Claims))
 	default:
-		p = requeue(Running)
+		p = requeue(Running, CauseLeaseLost)
 	}
 	p.change(add(FieldLostLeases, 1))
 	p.Guard = Guard{Kind: GuardExpired, Owner: Ownership{Fence: cmd.Fence}, Version: c.Version}
@@ -230,8 +236,9 @@ func (p *Plan) leave(from Status) {
 	}
 }
 
-func requeue(from Status) Plan {
+func requeue(from Status, why Cause) Plan {
 	p := transition(Queued)
+	p.because(why)
 	p.leave(from)
 	return p
 }
@@ -252,8 +259,16 @@ func finish(from, to Status) Plan {
 	return p
 }
 
-func fail(from Status, f Failure) Plan {
+func cancel(from Status, why Cause) Plan {
+	p := finish(from, Canceled)
+	p.because(why)
+	return p
+}
+
+func fail(from Status, why Cause, f Failure) Plan {
 	p := finish(from, Failed)
+	p.because(why)
+	p.Code = historyText(f.Code)
 	p.write(PayloadError, f.Encode())
 	return p
 }

@@ -81,7 +81,7 @@ func planOwned(c Control, cmd Command) (Plan, error) {
 		return planFail(c, cmd)
 	}
 	if c.cancelPending() {
-		return finish(Running, Canceled), nil
+		return cancel(Running, CauseStopped), nil
 	}
 	switch cmd := cmd.(type) {
 	case Suspend:
@@ -90,6 +90,7 @@ func planOwned(c Control, cmd Command) (Plan, error) {
 		return planRetry(c, cmd), nil
 	case Complete:
 		p := finish(Running, Completed)
+		p.because(CauseCompleted)
 		p.write(PayloadResult, cmd.Result)
 		return p, nil
 	}
@@ -98,6 +99,7 @@ func planOwned(c Control, cmd Command) (Plan, error) {
 
 func planCheckpoint(cmd Checkpoint) Plan {
 	p := transition(Running)
+	p.because(CauseCheckpointed)
 	p.change(reset(FieldClaims), after(FieldLeaseUntil, cmd.Lease))
 	p.write(PayloadCheckpoint, cmd.Data)
 	if cmd.Consumed {
@@ -108,6 +110,7 @@ func planCheckpoint(cmd Checkpoint) Plan {
 
 func planSuspend(cmd Suspend) Plan {
 	p := transition(Waiting)
+	p.because(CauseSuspended)
 	p.leave(Running)
 	p.change(reset(FieldClaims), Change{Field: FieldWaitSequence, Op: OpSince})
 	if cmd.Timeout > 0 {
@@ -123,9 +126,10 @@ func planSuspend(cmd Suspend) Plan {
 
 func planRetry(c Control, cmd Retry) Plan {
 	if c.Retries >= c.Budgets.Retries {
-		return fail(Running, retriesExhausted(cmd.Error))
+		return fail(Running, CauseFailed, retriesExhausted(cmd.Error))
 	}
-	p := requeue(Running)
+	p := requeue(Running, CauseRetried)
+	p.Code = historyText(cmd.Error.Code)
 	p.change(add(FieldRetries, 1), reset(FieldClaims))
 	if cmd.Delay > 0 {
 		p.change(after(FieldAvailableAt, cmd.Delay))
@@ -138,9 +142,9 @@ func planFail(c Control, cmd Fail) (Plan, error) {
 	if cmd.DropProgress && len(cmd.Progress) > 0 {
 		return Plan{}, Errorf(CodeInvalidTransition, "progress can't be dropped and added at once")
 	}
-	p := fail(Running, cmd.Error)
+	p := fail(Running, CauseFailed, cmd.Error)
 	if c.cancelPending() {
-		p = finish(Running, Canceled)
+		p = cancel(Running, CauseStopped)
 	}
 	if cmd.DropProgress {
 		p.DropProgress = true
@@ -151,9 +155,9 @@ func planFail(c Control, cmd Fail) (Plan, error) {
 
 func planRelease(c Control) Plan {
 	if c.Claims >= c.Budgets.Claims {
-		return fail(Running, noProgress(c.Claims))
+		return fail(Running, CauseFailed, noProgress(c.Claims))
 	}
-	return requeue(Running)
+	return requeue(Running, CauseReleased)
 }
 
 // report numbers and renders the progress that goes with the command.

@@ -116,6 +116,9 @@ func (s *story) carryOut(cmd Command) {
 	if p.DropProgress {
 		s.writef("drop progress")
 	}
+	if e, ok := p.HistoryEntry(s.control); ok {
+		s.writef("tell  %s by %s", strings.TrimSpace(e.Cause.Name()+" "+e.Code), strings.TrimSpace(string(e.Cause.By())+" "+e.Actor))
+	}
 	for _, e := range entries {
 		s.writef("log   %s %s", e.Kind, strings.ReplaceAll(string(e.Data), "\n", " | "))
 	}

@@ -88,9 +88,29 @@ func (l *life) step(t *rapid.T, cmd Command) {
 	if after.Status == Completed && after.CanceledAt != 0 {
 		t.Fatal("completed after a cancel")
 	}
+	l.checkHistory(t, cmd, p)
 	l.checkCounters(t, cmd, before, after, p)
 	l.checkBudgets(t, cmd, p)
 	l.checkRecord(t)
+}
+
+// checkHistory: each plan but that of a report tells where it leads to, and no other.
+func (l *life) checkHistory(t *rapid.T, cmd Command, p Plan) {
+	e, told := p.HistoryEntry(l.control)
+	switch cmd.(type) {
+	case Report:
+		if told {
+			t.Fatalf("a report is told of as %q", e.Cause)
+		}
+	case Submit:
+		if told || p.Cause != CauseSubmitted {
+			t.Fatalf("a submission is told of as %q", e.Cause)
+		}
+	default:
+		if !told || e.Cause.Status() != l.control.Status || e.Attempt != l.control.Attempt || e.At != l.control.UpdatedAt {
+			t.Fatalf("%s led to %+v and is told of as %+v", Name(cmd), l.control, e)
+		}
+	}
 }
 
 func (l *life) checkCounters(t *rapid.T, cmd Command, before, after Control, p Plan) {

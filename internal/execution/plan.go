@@ -12,6 +12,10 @@ type Plan struct {
 	Progress [][]byte
 	// DropProgress empties the stored list first.
 	DropProgress bool
+	// Cause, Actor and Code are what the history tells of it. See [Plan.HistoryEntry].
+	Cause Cause
+	Actor string
+	Code  string
 }
 
 // Noop reports whether the plan changes nothing.

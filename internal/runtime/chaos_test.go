@@ -217,9 +217,9 @@ func (c *chaos) enter(ctx context.Context, id string) (leave func()) {
 func (c *chaos) verify() {
 	c.Helper()
 	for id := range c.known {
-		r, err := c.shared.Read(context.Background(), store.ReadRequest{ID: id, Scope: everyone})
+		r, err := c.shared.Read(context.Background(), store.ReadRequest{ID: id, Scope: everyone, History: execution.MaxHistory})
 		c.ok(err)
-		c.checker.Observed(r)
+		c.checker.Told(r)
 		c.checker.Ended("record", id, r.Control.Status)
 	}
 	counts, err := c.shared.Counts(context.Background())

@@ -124,10 +124,12 @@ type Tail interface {
 	Close() error
 }
 
-// Scope says whose executions may be seen: all, or those of one owner. Another owner's look absent.
+// Scope says whose executions may be seen: all, or those of one owner. Another owner's look absent. By is the name under which the
+// history tells who asked for a change; empty: it tells nobody's.
 type Scope struct {
 	All   bool
 	Owner string
+	By    string
 }
 
 // Admits reports whether an execution of that owner may be seen.
@@ -290,6 +292,8 @@ type ReadRequest struct {
 	Log      bool
 	LogFrom  execution.LogID
 	LogLimit int
+	// History asks for at most so many of the newest entries of the history; 0: for none, and nothing is told of it.
+	History int
 	// LogNewest asks for the newest entry of the log alone, in place of Log.
 	LogNewest bool
 }
@@ -304,6 +308,7 @@ type Record struct {
 	Reason   []byte            // why cancellation was asked for, as plain text; nil: nobody said
 	Input    []byte            // where it was asked for
 	Log      []execution.Entry // the same
+	History  execution.History // the same
 	Now      execution.Instant
 }
 

@@ -14,6 +14,7 @@ type item struct {
 	payloads map[execution.PayloadKind][]byte
 	progress [][]byte
 	log      eventLog
+	history  execution.History
 	key      bindingKey          // zero: none
 	owned    bool                // admitted under its owner's ceiling
 	answers  map[string][32]byte // digests by the idempotency key of a resume

@@ -113,6 +113,9 @@ func (s *Store) commit(it *item, p execution.Plan, now execution.Instant) {
 	before, after := it.control, p.Apply(it.control, now)
 	it.write(p, s.limits.ProgressEvents)
 	it.control = after
+	if e, ok := p.HistoryEntry(after); ok {
+		it.history = it.history.Add(e)
+	}
 	s.log(it, p.LogEntries(before, after, now), now)
 	if after.Status.Terminal() {
 		it.log.until = now.Millis() + s.limits.StreamTTL.Milliseconds()

@@ -31,6 +31,10 @@ func (s *Store) Read(ctx context.Context, r store.ReadRequest) (store.Record, er
 	case r.Log:
 		out.Log = it.log.from(r.LogFrom, r.LogLimit, now)
 	}
+	if r.History > 0 {
+		out.History = it.history.Newest(r.History)
+		out.History.Entries = slices.Clone(out.History.Entries)
+	}
 	if r.Input {
 		out.Input = it.payload(execution.PayloadInput)
 	}

@@ -48,6 +48,7 @@ func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitt
 func (s *Store) admit(sub store.Submission, p execution.Plan, now execution.Instant) *item {
 	it := &item{
 		control:  execution.Control{ID: sub.ID},
+		history:  execution.History{Submitter: p.Actor},
 		payloads: map[execution.PayloadKind][]byte{},
 		answers:  map[string][32]byte{},
 	}

@@ -104,7 +104,7 @@ func (s *Store) answer(it *item, r store.ResumeRequest, now execution.Instant) (
 	if sequence == 0 {
 		sequence = c.WaitSequence
 	}
-	p, err := execution.Decide(c, execution.Resume{Sequence: sequence, Answer: r.Answer}, now)
+	p, err := execution.Decide(c, execution.Resume{Sequence: sequence, Answer: r.Answer, Actor: r.Scope.By}, now)
 	if err != nil {
 		return store.Resumed{}, err
 	}
@@ -130,7 +130,7 @@ func (s *Store) Cancel(ctx context.Context, id string, scope store.Scope, reason
 	if err != nil {
 		return store.Record{}, err
 	}
-	p, err := execution.Decide(it.control, execution.Cancel{Reason: reason}, now)
+	p, err := execution.Decide(it.control, execution.Cancel{Reason: reason, Actor: scope.By}, now)
 	if err != nil {
 		return store.Record{}, err
 	}

@@ -56,7 +56,9 @@ func (k *kit) agree(status execution.Status, id, change string) {
 	k.Helper()
 	var pairs []execution.Pair
 	for f, v := range redistest.Client(k).HGetAll(k.Context(), k.key("c:"+id)).Val() {
-		pairs = append(pairs, execution.Pair{Field: execution.Field(f), Value: v})
+		if f != "%" { // the store's own: the history
+			pairs = append(pairs, execution.Pair{Field: execution.Field(f), Value: v})
+		}
 	}
 	_, want := execution.ParseRecord(id, pairs)
 	_, err := k.store.Read(k.Context(), store.ReadRequest{ID: id, Scope: store.Scope{All: true}})

@@ -183,6 +183,21 @@ func (r *reader) record(now execution.Instant) store.Record {
 	return rec
 }
 
+// history reads what lua/read.lua tells of it. A line that can't be read counts as one that is not kept.
+func (r *reader) history(c execution.Control, most int) execution.History {
+	list := r.list()
+	h := execution.History{Submitter: list.text()}
+	total := list.number()
+	for list.more() {
+		if e, err := execution.ParseHistoryLine(list.text(), c.CreatedAt); err == nil {
+			h.Entries = append(h.Entries, e)
+		}
+	}
+	r.failed(list)
+	h.Omitted = max(0, total-int64(len(h.Entries)))
+	return h.Newest(most)
+}
+
 // log reads entries as a stream returns them.
 func (r *reader) log() []execution.Entry {
 	var out []execution.Entry

@@ -133,7 +133,7 @@ var keyTypes = map[string]struct {
 }
 
 // executionKinds are the kinds of keys of one execution, the control first.
-var executionKinds = []string{"c", "m", "i", "k", "r", "e", "w", "a", "x", "p", "l", "n"}
+var executionKinds = []string{"c", "m", "i", "k", "r", "e", "w", "a", "x", "p", "l", "n", "h"}
 
 // typeName is the name of a key in keyTypes.
 func typeName(rest string) string {

@@ -57,6 +57,9 @@ func (k *kit) fill(i int, key, finished bool, labels func(i int) execution.Label
 	k.Helper()
 	sub := k.submission()
 	sub.Owner, sub.Input = "tenant-1234", bytes.Repeat([]byte("i"), 512)
+	if finished {
+		sub.Actor = "key:ABCDEFGHIJKL"
+	}
 	if labels != nil {
 		sub.Labels = labels(i)
 	}
@@ -68,7 +71,11 @@ func (k *kit) fill(i int, key, finished bool, labels func(i int) execution.Label
 	if !finished {
 		return
 	}
-	c := k.poll(1).Claimed[0].Control
+	ask := k.request(1)
+	ask.Worker = "ABCDEFGHIJKLMNOPQRSTUVWXYZ" // as long as a process's random name, which the history keeps
+	polled, err := k.store.Poll(k.Context(), ask)
+	k.ok(err)
+	c := polled.Claimed[0].Control
 	k.do(c, execution.Complete{Owned: k.owned(c), Result: bytes.Repeat([]byte("r"), 512)})
 }
 
@@ -163,9 +170,12 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Errorf("%s of a running execution ends in %v", name, ttl)
 		}
 	}
-	_, err = s.Cancel(t.Context(), c.ID, store.Scope{All: true}, "enough")
+	_, err = s.Cancel(t.Context(), c.ID, store.Scope{All: true, By: strings.Repeat("b", 64)}, "enough")
 	k.ok(err)
 	k.complete(c)
+	if n := client.LLen(t.Context(), k.key("h:"+c.ID)).Val(); n == 0 {
+		t.Error("the history has no list of its own")
+	}
 	for _, name := range k.keys(redistest.Keys(t, k.prefix+":{0}:*")) {
 		ttl, root := client.PTTL(t.Context(), k.prefix+":{0}:"+name).Val(), slices.Contains([]string{"retention", "served", "lease", "clock"}, name) ||
 			listing.MatchString(name)

@@ -7,7 +7,7 @@ import (
 // packPlan adds a plan as lua/commit.lua reads it.
 func (p *packer) plan(plan execution.Plan) {
 	g := plan.Guard
-	p.array(14).number(int64(g.Kind)).text(g.Owner.Worker).text(g.Owner.Token).number(g.Owner.Fence)
+	p.array(15).number(int64(g.Kind)).text(g.Owner.Worker).text(g.Owner.Token).number(g.Owner.Fence)
 	p.number(g.Owner.Margin.Milliseconds()).text(g.Operation).number(g.Version).number(g.Sequence)
 	p.text(plan.Status.Code()).flag(plan.DropProgress)
 	p.array(3 * len(plan.Changes))
@@ -21,7 +21,7 @@ func (p *packer) plan(plan execution.Plan) {
 	}
 	writes, erases := splitPayloads(plan)
 	p.kinds(writes).kinds(erases)
-	p.number(int64(len(plan.Progress)))
+	p.number(int64(len(plan.Progress))).text(plan.Note())
 }
 
 func (p *packer) kinds(payloads []execution.Payload) *packer {

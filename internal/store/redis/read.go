@@ -27,7 +27,7 @@ func (s *Store) Read(ctx context.Context, r store.ReadRequest) (store.Record, er
 		limit = r.LogLimit
 	}
 	var head packer
-	head.array(7).text(r.ID).flag(r.Scope.All).text(r.Scope.Owner).flag(r.Watch).flag(r.Input).number(int64(limit)).text(r.LogFrom.String())
+	head.array(8).text(r.ID).flag(r.Scope.All).text(r.Scope.Owner).flag(r.Watch).flag(r.Input).number(int64(limit)).text(r.LogFrom.String()).number(int64(r.History))
 	v, err := s.run(ctx, s.scripts.read, partition, head.bytes())
 	if err != nil {
 		return store.Record{}, err
@@ -39,8 +39,9 @@ func (s *Store) Read(ctx context.Context, r store.ReadRequest) (store.Record, er
 	items, _ := v.([]any)
 	more := &reader{items: items, at: 3}
 	rec.Log = more.log()
-	if r.Input {
-		rec.Input = more.payload()
+	rec.Input = more.payload()
+	if r.History > 0 {
+		rec.History = more.history(rec.Control, r.History)
 	}
 	return rec, more.fault()
 }

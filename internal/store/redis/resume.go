@@ -15,7 +15,7 @@ func (s *Store) Resume(ctx context.Context, r store.ResumeRequest) (store.Resume
 		return store.Resumed{}, err
 	}
 	waiting := execution.Control{Status: execution.Waiting, WaitSequence: r.Checked}
-	p, err := execution.Decide(waiting, execution.Resume{Sequence: r.Checked, Answer: r.Answer}, 0)
+	p, err := execution.Decide(waiting, execution.Resume{Sequence: r.Checked, Answer: r.Answer, Actor: r.Scope.By}, 0)
 	if err != nil {
 		return store.Resumed{}, err
 	}

@@ -117,7 +117,7 @@ func (s *Store) Cancel(ctx context.Context, id string, scope store.Scope, reason
 	head.array(6).text(id).flag(scope.All).text(scope.Owner)
 	var args []any
 	for _, status := range []execution.Status{execution.Queued, execution.Running, execution.Waiting} {
-		p, err := execution.Decide(execution.Control{Status: status}, execution.Cancel{Reason: reason}, 0)
+		p, err := execution.Decide(execution.Control{Status: status}, execution.Cancel{Reason: reason, Actor: scope.By}, 0)
 		if err != nil {
 			return store.Record{}, err
 		}

@@ -221,6 +221,16 @@ func (c *Checker) Observed(r store.Record) {
 	c.record(r)
 }
 
+// Told reports a record that was read with its history.
+func (c *Checker) Told(r store.Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if fault := disagreement(r); fault != "" {
+		c.violatedf(12, r.Control.ID, "history: %s", fault)
+	}
+	c.record(r)
+}
+
 // Ended reports what a source (a projection, a stream, a list, a history) says how an execution ended.
 func (c *Checker) Ended(source, id string, status execution.Status) {
 	c.mu.Lock()

@@ -140,8 +140,11 @@ func choices() []cmp.Option {
 func (m *model) compare(*rapid.T) {
 	for _, s := range m.submissions {
 		r := both(m, "read", func(st store.Store) (store.Record, error) {
-			return m.ordered(st.Read(m.ctx, store.ReadRequest{ID: s.ID, Scope: everyone, Log: true, LogLimit: 1000}))
+			return m.ordered(st.Read(m.ctx, store.ReadRequest{ID: s.ID, Scope: everyone, Log: true, LogLimit: 1000, History: 7}))
 		})
+		if fault := disagreement(r); fault != "" && r.Control.ID != "" {
+			m.Fatalf("history: %s", fault)
+		}
 		m.seen[s.ID] = r.Control
 	}
 	both(m, "counts", func(st store.Store) (store.Counts, error) { return occupied(st.Counts(m.ctx)) }, byRevision())

@@ -59,6 +59,7 @@ func (m *model) submit(rt *rapid.T) {
 		Delay:    pick(rt, "delay", 0, 0, 1500*time.Microsecond, time.Minute),
 		QueueTTL: pick(rt, "queue", 0, 0, 5*time.Second),
 		Deadline: m.deadline(rt),
+		Actor:    pick(rt, "actor", "", "key:ann"),
 		Input:    []byte(pick(rt, "input", `{}`, `[1.0,"\u0000"]`)),
 	}
 	s.Key = store.Key{Owner: s.Owner, Deployment: s.Deployment, Value: pick(rt, "key", "", "", "k1", "k2"),
@@ -203,7 +204,7 @@ func (m *model) resume(rt *rapid.T) {
 	id := m.likely(rt, execution.Waiting)
 	open := m.seen[id].WaitSequence
 	sequences := []int64{0, open, open, open, open + 1}
-	r := store.ResumeRequest{ID: id, Scope: pick(rt, "scope", everyone, store.Scope{Owner: "ann"}),
+	r := store.ResumeRequest{ID: id, Scope: pick(rt, "scope", everyone, store.Scope{Owner: "ann", By: "key:ann"}),
 		Sequence: pick(rt, "sequence", sequences...), Checked: pick(rt, "checked", sequences...),
 		Answer: []byte("[1.0]"), Key: pick(rt, "key", "", "k1", "k2"), Digest: [32]byte{pick(rt, "digest", byte(1), 1, 2)}}
 	m.reply(r)
@@ -236,7 +237,7 @@ func (m *model) goAround(rt *rapid.T) {
 }
 
 func (m *model) cancel(rt *rapid.T) {
-	id, scope := m.someone(rt), pick(rt, "scope", everyone, store.Scope{Owner: "ann"})
+	id, scope := m.someone(rt), pick(rt, "scope", everyone, store.Scope{Owner: "ann", By: "jwt:ann"})
 	reason := pick(rt, "reason", "", "enough")
 	both(m, "cancel", func(st store.Store) (store.Record, error) { return st.Cancel(m.ctx, id, scope, reason) })
 }

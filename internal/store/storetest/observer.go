@@ -110,7 +110,10 @@ func (o *observer) Cancel(ctx context.Context, id string, scope store.Scope, rea
 
 func (o *observer) Read(ctx context.Context, r store.ReadRequest) (store.Record, error) {
 	out, err := o.Store.Read(ctx, r)
-	if err == nil {
+	switch {
+	case err == nil && r.History > 0:
+		o.checker.Told(out)
+	case err == nil:
 		o.checker.Observed(out)
 	}
 	return out, err

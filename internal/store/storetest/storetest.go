@@ -61,6 +61,7 @@ func themes() []theme {
 		{"Beat", beatTests()},
 		{"History", historyTests()},
 		{"Logs", logTests()},
+		{"Told", toldTests()},
 		{"Tail", tailTests()},
 		{"Doorbell", doorbellTests()},
 		{"Retention", retentionTests()},

@@ -6,7 +6,7 @@ local function plan(h, at)
   return {
     guard = h[1], worker = h[2], token = h[3], fence = h[4], margin = h[5], operation = h[6], version = h[7],
     sequence = h[8], status = h[9], drop = h[10] == 1, changes = h[11], writes = h[12], erases = h[13], events = h[14],
-    at = at,
+    note = h[15], at = at,
   }
 end
 
@@ -80,7 +80,9 @@ local function commit(c, n, p, before)
   local events = events_of(p)
   local list = entries(c, n, events, wait_of(p))
   if #list > 0 and n.g == '' then n.g = epoch(n) end
+  local out = tell(c, n, p.note)
   save(c, n)
+  spill(n, out)
   write_payloads(n, p)
   write_progress(n, p, events)
   local ids = append(n, list)

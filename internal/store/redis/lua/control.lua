@@ -1,9 +1,9 @@
 -- Controls: reading, validating, changing and writing them, exactly as package execution does.
 --
--- A control is a table from field code to value, numbers as numbers, with absent fields at their zero. Four fields are the
+-- A control is a table from field code to value, numbers as numbers, with absent fields at their zero. Six fields are the
 -- store's own and never leave it: '#', the digest of the idempotency key, '~', which says that values too long for a
 -- listpack stand in the hash m:<id>, '&', up to which chunks are settled: see beat.lua, and '@', which says that it was admitted
--- under its owner's ceiling.
+-- under its owner's ceiling, '%', the newest part of its history: see history.lua, and '$', the name of who submitted it.
 local SCHEMA = 1
 local MAX = 9007199254740991
 local STATUS = {q = true, r = true, w = true, c = true, f = true, x = true}
@@ -11,9 +11,9 @@ local ENDED = {c = true, f = true, x = true}
 local ABSENT = {
   z = 0, v = 0, f = 0, a = 0, l = 0, n = 0, c = 0, bl = 0, bn = 0, bc = 0, i = 0, e = 0, t = 0, jq = 0, j = 0, x = 0, q = 0, h = 0,
   p = 0, m = 0, b = 0, u = 0, d = '', r = '', o = '', lb = '', tp = '', ts = '', w = '', k = '', y = '', g = '', ['#'] = '',
-  ['~'] = '', ['&'] = '', ['@'] = '',
+  ['~'] = '', ['&'] = '', ['@'] = '', ['%'] = '', ['$'] = '',
 }
-local OWN = {['#'] = true, ['~'] = true, ['&'] = true, ['@'] = true}
+local OWN = {['#'] = true, ['~'] = true, ['&'] = true, ['@'] = true, ['%'] = true, ['$'] = true}
 local ZEROS = {__index = ABSENT}
 
 -- A canonical integer within [0, MAX], or nil.

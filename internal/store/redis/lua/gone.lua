@@ -37,7 +37,7 @@ end
 -- Every key that an execution may have, with its binding.
 local function belongings(id, digest)
   local keys = {}
-  for _, kind in ipairs({'c', 'm', 'i', 'k', 'r', 'e', 'w', 'a', 'x', 'p', 'l', 'n'}) do keys[#keys + 1] = key(kind, id) end
+  for _, kind in ipairs({'c', 'm', 'i', 'k', 'r', 'e', 'w', 'a', 'x', 'p', 'l', 'n', 'h'}) do keys[#keys + 1] = key(kind, id) end
   local binding = binding_of(id, digest)
   keys[#keys + 1] = binding
   return keys, binding ~= nil

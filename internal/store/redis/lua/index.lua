@@ -217,6 +217,7 @@ local function expire(n)
   end
   if n.x > 0 then ttl('x') end
   if n.p > 0 then ttl('p') end
+  if string.sub(n['%'], 1, 1) == '+' then ttl('h') end
   if n['~'] ~= '' then ttl('m') end
   if n['#'] ~= '' then redis.call('PEXPIRE', key('b', n['#']), text(BACKSTOP)) end
   if n.g ~= '' then redis.call('PEXPIRE', key('l', n.id), text(STREAM_TTL)) end

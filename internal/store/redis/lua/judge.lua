@@ -2,10 +2,10 @@
 -- behind is whole, so that work on the move is never judged halfway.
 --
 -- Every judgement takes an id and returns a code, '' where all is well. repair.lua judges again before its first write.
-local KINDS = {'m', 'i', 'k', 'r', 'e', 'w', 'a', 'x', 'p', 'l', 'n'}
+local KINDS = {'m', 'i', 'k', 'r', 'e', 'w', 'a', 'x', 'p', 'l', 'n', 'h'}
 local TYPES = {
   m = 'hash', i = 'string', k = 'string', r = 'string', e = 'string', w = 'string', a = 'string', x = 'string', p = 'list',
-  l = 'stream', n = 'hash',
+  l = 'stream', n = 'hash', h = 'list',
 }
 -- Without these an unfinished execution can't go on.
 local NEEDED = {i = true, k = true, a = true, p = true, w = true}

@@ -21,6 +21,11 @@ local function mortalize(c)
   end
 end
 
+-- What the history tells of an end that no command made.
+local function note_of_end(status)
+  return status == 'x' and 'Z' or 'G\t\tstored_execution_invalid'
+end
+
 -- Ends a well-formed execution whose payloads can't be used. A cancel that is pending wins, as everywhere.
 local function fail(c)
   local before = counters(c)
@@ -29,8 +34,9 @@ local function fail(c)
   n.s = c.x > 0 and 'x' or 'f'
   n.v, n.u = c.v + 1, math.max(ms, c.u)
   n.w, n.k, n.e, n.t, n.q, n.h, n.p = '', '', 0, 0, 0, 0, 0
-  local entry = entries(c, n, {}, nil)
+  local entry, out = entries(c, n, {}, nil), tell(c, n, note_of_end(n.s))
   save(c, n)
+  spill(n, out)
   redis.call('DEL', key('p', c.id), key('w', c.id), key('a', c.id), key('e', c.id))
   if n.s == 'f' then redis.call('SET', key('e', c.id), ARGV[2]) end
   append(n, entry)
@@ -102,6 +108,7 @@ local function salvaged(id, raw)
   if n.s == 'x' then n.x = integer(raw.x or '') or 0 end
   if n.s == 'x' and n.x == 0 then n.x = n.u end
   if integer(raw.g or '') then n.g = raw.g end
+  n['$'], n['%'] = raw['$'] or '', raw['%'] or ''
   return n
 end
 
@@ -148,7 +155,9 @@ local function bury(id, queues)
   local n = salvaged(id, raw)
   if n.p > 0 and type_of('p:' .. id) ~= 'list' then n.p = 0 end
   local before = unfinished and counters(n) or nil
+  local out = n.s ~= raw.s and tell(n, n, note_of_end(n.s)) or nil
   rewrite(n)
+  spill(n, out)
   unlink((misshapen(n)))
   redis.call('DEL', key('w', id), key('a', id))
   if n.p == 0 then redis.call('DEL', key('p', id)) end

@@ -30,7 +30,7 @@ local function create(request, at, before)
   local blank = setmetatable({id = id}, ZEROS)
   local n = applied(blank, p.changes, p.status)
   if not n then return {'malformed', us} end
-  n['#'], n['@'] = digest, most and '1' or ''
+  n['#'], n['@'], n['$'] = digest, most and '1' or '', string.sub(p.note, 3)
   local short, long = stored(n)
   local values = {}
   for f, v in pairs(short) do
