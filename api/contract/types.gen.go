@@ -8,6 +8,27 @@ import (
 	"time"
 )
 
+// Defines values for ActorKind.
+const (
+	ActorKindClient ActorKind = "client"
+	ActorKindSystem ActorKind = "system"
+	ActorKindWorker ActorKind = "worker"
+)
+
+// Valid indicates whether the value is a known member of the ActorKind enum.
+func (e ActorKind) Valid() bool {
+	switch e {
+	case ActorKindClient:
+		return true
+	case ActorKindSystem:
+		return true
+	case ActorKindWorker:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ExecutionStatus.
 const (
 	ExecutionStatusCanceled  ExecutionStatus = "canceled"
@@ -32,6 +53,57 @@ func (e ExecutionStatus) Valid() bool {
 	case ExecutionStatusRunning:
 		return true
 	case ExecutionStatusWaiting:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for HistoryEntryCause.
+const (
+	HistoryEntryCauseCancelRequested HistoryEntryCause = "cancel_requested"
+	HistoryEntryCauseCanceled        HistoryEntryCause = "canceled"
+	HistoryEntryCauseCheckpointed    HistoryEntryCause = "checkpointed"
+	HistoryEntryCauseClaimed         HistoryEntryCause = "claimed"
+	HistoryEntryCauseCompleted       HistoryEntryCause = "completed"
+	HistoryEntryCauseDefaultAnswer   HistoryEntryCause = "default_answer"
+	HistoryEntryCauseFailed          HistoryEntryCause = "failed"
+	HistoryEntryCauseLeaseLost       HistoryEntryCause = "lease_lost"
+	HistoryEntryCauseReleased        HistoryEntryCause = "released"
+	HistoryEntryCauseResumed         HistoryEntryCause = "resumed"
+	HistoryEntryCauseRetried         HistoryEntryCause = "retried"
+	HistoryEntryCauseSubmitted       HistoryEntryCause = "submitted"
+	HistoryEntryCauseSuspended       HistoryEntryCause = "suspended"
+)
+
+// Valid indicates whether the value is a known member of the HistoryEntryCause enum.
+func (e HistoryEntryCause) Valid() bool {
+	switch e {
+	case HistoryEntryCauseCancelRequested:
+		return true
+	case HistoryEntryCauseCanceled:
+		return true
+	case HistoryEntryCauseCheckpointed:
+		return true
+	case HistoryEntryCauseClaimed:
+		return true
+	case HistoryEntryCauseCompleted:
+		return true
+	case HistoryEntryCauseDefaultAnswer:
+		return true
+	case HistoryEntryCauseFailed:
+		return true
+	case HistoryEntryCauseLeaseLost:
+		return true
+	case HistoryEntryCauseReleased:
+		return true
+	case HistoryEntryCauseResumed:
+		return true
+	case HistoryEntryCauseRetried:
+		return true
+	case HistoryEntryCauseSubmitted:
+		return true
+	case HistoryEntryCauseSuspended:
 		return true
 	default:
 		return false
@@ -202,6 +274,18 @@ func (e StreamExecutionParamsEvents) Valid() bool {
 		return false
 	}
 }
+
+// Actor Who made a transition.
+type Actor struct {
+	// Kind `client`: somebody by this API. `worker`: who ran the work. `system`: maintenance, since a time was over or a lease ran out.
+	Kind ActorKind `json:"kind"`
+
+	// Name Null where it is not known, or not for the token to see; cut after 64 bytes.
+	Name *string `json:"name"`
+}
+
+// ActorKind `client`: somebody by this API. `worker`: who ran the work. `system`: maintenance, since a time was over or a lease ran out.
+type ActorKind string
 
 // BatchItem defines model for BatchItem.
 type BatchItem struct {
@@ -517,6 +601,60 @@ type Health struct {
 	// Status `degraded` where something does not work as it should; `draining`, of a server, from the start of shutdown on.
 	Status State `json:"status"`
 }
+
+// History How an execution got where it is.
+type History struct {
+	// Attempt How many times a worker has taken the execution up.
+	Attempt int64 `json:"attempt"`
+
+	// Entries The submission, then the newest transitions, the oldest of them first.
+	Entries []HistoryEntry `json:"entries"`
+
+	// ExecutionID An execution's id. Opaque, and not to be guessed.
+	ExecutionID ExecutionID `json:"execution_id"`
+
+	// Omitted How many entries there were between the first two that are shown.
+	Omitted int64 `json:"omitted"`
+
+	// Sequence The `sequence` of the execution when this was read.
+	Sequence int64 `json:"sequence"`
+
+	// Status Where the execution stands. The last three are final.
+	Status ExecutionStatus `json:"status"`
+}
+
+// HistoryEntry A transition of an execution.
+type HistoryEntry struct {
+	// Actor Who made a transition.
+	Actor Actor `json:"actor"`
+
+	// At RFC 3339 in UTC with milliseconds.
+	//
+	// Examples: 2026-03-01T09:30:00.000Z
+	At Timestamp `json:"at"`
+
+	// Attempt 0 before the first claim.
+	Attempt int64 `json:"attempt"`
+
+	// Cause Why it was made. `default_answer`: nobody answered in time, and the wait had a default. `released`: a worker that stops hands
+	// the work over. `lease_lost`: the worker was not heard of any more. `cancel_requested`: of what runs, which ends when its
+	// worker hears of it.
+	Cause HistoryEntryCause `json:"cause"`
+
+	// Code The code of the error, cut after 64 bytes, with `retried` and `failed`; else null.
+	Code *string `json:"code"`
+
+	// Status Where the execution stands. The last three are final.
+	Status ExecutionStatus `json:"status"`
+
+	// Times How many transitions in a row the entry stands for, checkpoints all of them; `at` is the newest.
+	Times int64 `json:"times"`
+}
+
+// HistoryEntryCause Why it was made. `default_answer`: nobody answered in time, and the wait had a default. `released`: a worker that stops hands
+// the work over. `lease_lost`: the worker was not heard of any more. `cancel_requested`: of what runs, which ends when its
+// worker hears of it.
+type HistoryEntryCause string
 
 // JSON Any JSON value. It comes back byte for byte, but for insignificant white space.
 type JSON = json.RawMessage
@@ -889,6 +1027,15 @@ type ListExecutionsParams struct {
 type GetExecutionParams struct {
 	// Wait How many seconds to wait at most.
 	Wait *int `form:"wait,omitempty" json:"wait,omitempty"`
+
+	// IfNoneMatch Entity tags that the client knows, as they came in `ETag`.
+	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
+// GetHistoryParams defines parameters for GetHistory.
+type GetHistoryParams struct {
+	// Limit How many entries at most, the submission included.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
 	// IfNoneMatch Entity tags that the client knows, as they came in `ETag`.
 	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`

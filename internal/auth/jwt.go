@@ -137,7 +137,7 @@ func (j *JWT) principal(ctx context.Context, text string) (Principal, error) {
 	if !ok || !ValidOwner(owner) {
 		return Principal{}, invalid("The token names no owner in its claim " + j.config.OwnerClaim + ".")
 	}
-	return Principal{Owner: owner, Scopes: scopesOf(claims[j.config.ScopeClaim]), account: accountOf("owner", owner)}, nil
+	return Principal{Owner: owner, Scopes: scopesOf(claims[j.config.ScopeClaim]), Name: "jwt:" + owner, account: accountOf("owner", owner)}, nil
 }
 
 func (j *JWT) unavailable() error {

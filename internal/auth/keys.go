@@ -201,7 +201,7 @@ func (e KeyEntry) accepted() (accepted, error) {
 			return accepted{}, fmt.Errorf("%q can't name a deployment", name)
 		}
 	}
-	one := accepted{sum: sum, principal: Principal{Owner: e.Owner, Scopes: e.Scopes, Deployments: e.Deployments}}
+	one := accepted{sum: sum, principal: Principal{Owner: e.Owner, Scopes: e.Scopes, Deployments: e.Deployments, Name: "key:" + e.ID}}
 	one.principal.account = accountOf("key", e.ID)
 	if e.Owner != "" {
 		one.principal.account = accountOf("owner", e.Owner)

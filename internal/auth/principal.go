@@ -31,6 +31,9 @@ type Principal struct {
 	Scopes []Scope
 	// Deployments are the only ones that it may use, with their executions. None: all.
 	Deployments []string
+	// Name tells principals apart in histories, without a secret: "key:" and the id of an API key, or "jwt:" and the owner that a
+	// token names. Empty: nobody asked who it is.
+	Name string
 
 	execution string // the only one that it may see, whatever its owner; empty: see the rest
 	account   Account

@@ -25,7 +25,7 @@ const (
 
 func (m *Main) addClient(root *cobra.Command) {
 	for _, cmd := range []*cobra.Command{
-		m.submitCommand(), m.getCommand(), m.listCommand(), m.watchCommand(), m.resumeCommand(), m.cancelCommand(), m.eraseCommand(),
+		m.submitCommand(), m.getCommand(), m.listCommand(), m.historyCommand(), m.watchCommand(), m.resumeCommand(), m.cancelCommand(), m.eraseCommand(),
 		m.payloadCommand("result", "Print what an execution came to", (*client.Client).Result),
 		m.payloadCommand("input", "Print what an execution was submitted with", (*client.Client).Input),
 	} {

@@ -50,6 +50,7 @@ func accesses() map[string]access {
 		"POST /v1/deployments/{deployment}/executions/batch": {scope: auth.Submit},
 		"GET " + executionsPath + "{id}":                     {scope: auth.Read},
 		"GET " + executionsPath + "{id}/result":              {scope: auth.Read},
+		"GET " + executionsPath + "{id}/history":             {scope: auth.Read},
 		// An input may hold what followers must not see. Who hands work in has it anyway.
 		"GET " + executionsPath + "{id}/input":         {scope: auth.Submit},
 		"GET /v1/executions":                           {scope: auth.Read},
@@ -186,9 +187,9 @@ func principalOf(r *http.Request) auth.Principal {
 	return p
 }
 
-// scopeOf is whose executions a principal may see.
+// scopeOf is whose executions a principal may see, and as whom it changes them.
 func scopeOf(p auth.Principal) store.Scope {
-	return store.Scope{All: p.Unlimited(), Owner: p.Owner}
+	return store.Scope{All: p.Unlimited(), Owner: p.Owner, By: p.Name}
 }
 
 // visible returns the scope in which an operation may look for the execution that its path names. Where the principal may not

@@ -232,6 +232,9 @@ func attacks() map[string]attack {
 		"getInput": func(r *rig, token string, v victim) []reply {
 			return append(on("GET", "/input", "")(r, token, v), on("GET", "/input", "", "If-None-Match: *")(r, token, v)...)
 		},
+		"getHistory": func(r *rig, token string, v victim) []reply {
+			return append(on("GET", "/history", "")(r, token, v), on("GET", "/history?limit=2", "", "If-None-Match: *")(r, token, v)...)
+		},
 		"resumeExecution": func(r *rig, token string, v victim) []reply {
 			body := `{"input":"theft","sequence":3}`
 			return slices.Concat(on("POST", "/resume", body)(r, token, v), on("POST", "/resume", body, "Idempotency-Key: "+v.key)(r, token, v))
@@ -518,7 +521,9 @@ func TestSides(t *testing.T) {
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	for token, want := range map[string]store.Scope{ann: {Owner: "a"}, boss: {All: true}, clerk: {All: true, Owner: "a"}, only(auth.Read): {All: true}} {
-		if got := scopeOf(keys()[token]); got != want {
+		p := keys()[token]
+		want.By = p.Name
+		if got := scopeOf(p); got != want || p.Name == "" {
 			t.Errorf("%s: %+v", token, got)
 		}
 	}

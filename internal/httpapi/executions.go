@@ -51,7 +51,7 @@ func (a *api) submit(ctx context.Context, p auth.Principal, deployment, key stri
 	submission.Trace = trace
 	return a.Runtime.Submit(ctx, runtime.SubmitRequest{
 		Deployment: deployment, Owner: submission.owner, Labels: submission.labels, Key: key, Body: body, Input: submission.input,
-		SubmitOptions: submission.SubmitOptions,
+		Actor: p.Name, SubmitOptions: submission.SubmitOptions,
 	})
 }
 

@@ -113,6 +113,7 @@ func asks() map[string]func(r *rig, headers ...string) reply {
 		"getExecution":   get(possible),
 		"getResult":      get(possible + "/result"),
 		"getInput":       get(possible + "/input"),
+		"getHistory":     get(possible + "/history"),
 		"listExecutions": get("/v1/executions"),
 		"resumeExecution": func(r *rig, headers ...string) reply {
 			return r.call("POST", possible+"/resume", `{"input":1}`, headers...)
@@ -152,6 +153,8 @@ func successes() []provoked {
 		{"getResult", 304, "", nil, func(r *rig) reply { return r.known(r.reaches(r.submit("echo", "1"), "completed") + "/result") }},
 		{"getInput", 200, "", nil, func(r *rig) reply { return r.call("GET", r.running()+"/input", "") }},
 		{"getInput", 304, "", nil, func(r *rig) reply { return r.known(r.running() + "/input") }},
+		{"getHistory", 200, "", nil, func(r *rig) reply { return r.call("GET", r.running()+"/history?limit=2", "") }},
+		{"getHistory", 304, "", nil, func(r *rig) reply { return r.known(r.running() + "/history") }},
 		{"resumeExecution", 202, "", nil, func(r *rig) reply {
 			return r.call("POST", r.waiting(`true`)+"/resume", `{"input":1}`)
 		}},
@@ -224,11 +227,11 @@ func refusals() (all []provoked) {
 		if takes := accessOf(operation); takes.scope != "" {
 			all = append(all, refusedAccess(operation, takes, ask)...)
 		}
-		if slices.Contains([]string{"createStreamToken", "getResult", "getInput"}, operation) || strings.HasSuffix(operation, "Execution") && operation != "submitExecution" {
+		if slices.Contains([]string{"createStreamToken", "getResult", "getInput", "getHistory"}, operation) || strings.HasSuffix(operation, "Execution") && operation != "submitExecution" {
 			all = append(all, provoked{operation, 404, "not_found", withStreamTokens, func(r *rig) reply { return ask(r) }})
 		}
 	}
-	for _, operation := range []string{"getExecution", "getResult", "getInput"} {
+	for _, operation := range []string{"getExecution", "getResult", "getInput", "getHistory"} {
 		all = append(all, provoked{operation, 400, "invalid_request", nil, func(r *rig) reply {
 			return asks()[operation](r, `If-None-Match: "a"`, `If-None-Match: "b"`)
 		}})
@@ -258,6 +261,7 @@ func refusals() (all []provoked) {
 		provoked{"submitBatch", 404, "unknown_deployment", nil, func(r *rig) reply { return r.call("POST", submitPath("-")+"/batch", `{}`) }},
 		provoked{"getResult", 404, "no_result", nil, func(r *rig) reply { return r.call("GET", r.running()+"/result", "") }},
 		provoked{"getExecution", 400, "invalid_request", nil, func(r *rig) reply { return r.call("GET", possible+"?wait=61", "") }},
+		provoked{"getHistory", 400, "invalid_request", nil, func(r *rig) reply { return r.call("GET", possible+"/history?limit=1", "") }},
 		provoked{"getExecution", 429, "too_many_viewers", func(s *setup) { s.api.Limits.Viewers = 1 }, func(r *rig) reply {
 			first := r.open("GET", r.running()+"/stream", "")
 			defer first.Body.Close()
@@ -357,6 +361,7 @@ func failures() (all []provoked) {
 		"submitExecution": "unconfirmed", "resumeExecution": "unconfirmed", "cancelExecution": "unconfirmed", "eraseExecution": "unconfirmed", "eraseOwner": "unconfirmed",
 		"listExecutions": "store_unavailable", "getExecution": "store_unavailable", "streamExecution": "store_unavailable", "getReadiness": "store_unavailable",
 		"createStreamToken": "store_unavailable", "getResult": "store_unavailable", "getInput": "store_unavailable",
+		"getHistory": "store_unavailable",
 	} {
 		all = append(all, provoked{operation, 503, code, withStreamTokens, func(r *rig) reply {
 			r.running()
@@ -365,7 +370,7 @@ func failures() (all []provoked) {
 		}})
 	}
 	for _, operation := range []string{"submitExecution", "resumeExecution", "cancelExecution", "eraseExecution", "eraseOwner", "listExecutions", "getExecution", "streamExecution",
-		"getReadiness", "getStatus", "createStreamToken", "getResult", "getInput"} {
+		"getReadiness", "getStatus", "createStreamToken", "getResult", "getInput", "getHistory"} {
 		b := &breaking{}
 		change := func(s *setup) { b.wrap(s); withStreamTokens(s) }
 		all = append(all, provoked{operation, 500, "internal", change, func(r *rig) reply {

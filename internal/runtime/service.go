@@ -19,6 +19,7 @@ type SubmitRequest struct {
 	Key        string // idempotency key; empty: none
 	Body       []byte // the whole request; its SHA-256 is what a key is bound to
 	Input      []byte // the part of it that the handler gets
+	Actor      string // who submits, for the history; empty: not told
 	SubmitOptions
 }
 
@@ -61,7 +62,7 @@ func (r *Runtime) Submit(ctx context.Context, req SubmitRequest) (store.Submitte
 	s := store.Submission{Key: key, MaxNonterminal: d.maxNonterminal, MaxOwned: r.Settings.MaxOwned, Submit: execution.Submit{
 		ID: r.Store.NewID(key), Deployment: d.Name, Revision: d.Revision, Owner: req.Owner, Labels: req.Labels, Budgets: d.budgets,
 		Priority: req.Priority, Delay: req.Delay, RunAt: req.RunAt, QueueTTL: req.QueueTTL, Deadline: req.Deadline, Trace: req.Trace,
-		Input: req.Input}}
+		Input: req.Input, Actor: req.Actor}}
 	// The same id both times: what was applied is replayed, which only a key makes worth telling.
 	out, err := twice(ctx, func() (store.Submitted, error) { return r.admit(ctx, s) })
 	out.Replayed = out.Replayed && req.Key != ""

@@ -48,6 +48,9 @@ type ServerInterface interface {
 	// CancelExecution Ask an execution to stop
 	// (POST /v1/executions/{id}/cancel)
 	CancelExecution(w http.ResponseWriter, r *http.Request, id ExecutionID)
+	// GetHistory Read how an execution got where it is
+	// (GET /v1/executions/{id}/history)
+	GetHistory(w http.ResponseWriter, r *http.Request, id ExecutionID, params GetHistoryParams)
 	// GetInput Download an input
 	// (GET /v1/executions/{id}/input)
 	GetInput(w http.ResponseWriter, r *http.Request, id ExecutionID, params GetInputParams)
@@ -150,6 +153,12 @@ func (_ Unimplemented) GetExecution(w http.ResponseWriter, r *http.Request, id E
 // CancelExecution Ask an execution to stop
 // (POST /v1/executions/{id}/cancel)
 func (_ Unimplemented) CancelExecution(w http.ResponseWriter, r *http.Request, id ExecutionID) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// GetHistory Read how an execution got where it is
+// (GET /v1/executions/{id}/history)
+func (_ Unimplemented) GetHistory(w http.ResponseWriter, r *http.Request, id ExecutionID, params GetHistoryParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -617,6 +626,69 @@ func (siw *ServerInterfaceWrapper) CancelExecution(w http.ResponseWriter, r *htt
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.CancelExecution(w, r, id)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetHistory operation middleware
+func (siw *ServerInterfaceWrapper) GetHistory(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id ExecutionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetHistoryParams
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-None-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-None-Match")]; found {
+		var IfNoneMatch IfNoneMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-None-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-None-Match", valueList[0], &IfNoneMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-None-Match", Err: err})
+			return
+		}
+
+		params.IfNoneMatch = &IfNoneMatch
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetHistory(w, r, id, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1315,6 +1387,9 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/v1/executions/{id}/cancel", wrapper.CancelExecution)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/v1/executions/{id}/history", wrapper.GetHistory)
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/executions/{id}/input", wrapper.GetInput)
