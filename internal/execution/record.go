@@ -63,12 +63,15 @@ func (c *Control) read(p Pair) error {
 		return fmt.Errorf("unknown field %q", clip(string(p.Field), 16))
 	}
 	v, err := strconv.ParseInt(p.Value, 10, 64)
-	if err != nil || v < 0 || v > MaxInteger || strconv.FormatInt(v, 10) != p.Value {
+	if err != nil || v < 0 || v > MaxInteger || !canonical(p.Value) {
 		return fmt.Errorf("field %q is not a canonical integer", string(p.Field))
 	}
 	*n = v
 	return nil
 }
+
+// canonical reports whether an integer that is not negative is written in the one way: no sign, no zeros in front.
+func canonical(s string) bool { return s == "0" || s[0] >= '1' && s[0] <= '9' }
 
 // check holds the control against what must be true of every stored one.
 func (c Control) check() error {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strconv"
 )
 
 // packer writes MessagePack, which scripts read with cmsgpack: what goes along with payloads, never a payload itself.
@@ -76,7 +77,58 @@ func unpack(data string) (any, error) {
 	return v, err
 }
 
-type unpacker struct{ rest string }
+type unpacker struct {
+	rest string
+	err  error // the first one of text
+}
+
+// begin reads the head of an array: the number of values that follow.
+func (u *unpacker) begin() (int, error) {
+	head, err := u.uint(1)
+	switch {
+	case err != nil:
+		return 0, err
+	case head&0xf0 == 0x90:
+		return int(head & 0x0f), nil
+	case head == 0xdc || head == 0xdd:
+		n, err := u.uint(2 << (head - 0xdc))
+		return int(n), err
+	}
+	return 0, fmt.Errorf("packed reply: no array")
+}
+
+// text reads a text, or a number as text. After an error it is empty.
+func (u *unpacker) text() string {
+	if u.err != nil || u.rest == "" {
+		u.fail(fmt.Errorf("packed reply: cut short"))
+		return ""
+	}
+	if head := u.rest[0]; head&0xe0 == 0xa0 || head >= 0xd9 && head <= 0xdb {
+		size := int(head & 0x1f)
+		u.rest = u.rest[1:]
+		if head >= 0xd9 {
+			n, err := u.uint(1 << (head - 0xd9))
+			u.fail(err)
+			size = int(n)
+		}
+		s, err := u.take(size)
+		u.fail(err)
+		return s
+	}
+	v, err := u.value(0)
+	n, ok := v.(int64)
+	if err == nil && !ok {
+		err = fmt.Errorf("packed reply: %T in place of text", v)
+	}
+	u.fail(err)
+	return strconv.FormatInt(n, 10)
+}
+
+func (u *unpacker) fail(err error) {
+	if u.err == nil {
+		u.err = err
+	}
+}
 
 // take cuts n bytes off.
 func (u *unpacker) take(n int) (string, error) {

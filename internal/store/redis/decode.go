@@ -2,7 +2,6 @@ package redis
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/store"
@@ -138,32 +137,32 @@ func (r *reader) control() execution.Control {
 	return c
 }
 
+// decodeControl reads fields and values, which are texts, or numbers where a script made the control. Those whose names are no
+// letters are the scripts' own.
 func decodeControl(data string) (execution.Control, error) {
-	fields := readPacked(data)
-	var id string
-	pairs := make([]execution.Pair, 0, len(fields.items)/2)
-	for fields.more() {
-		name := fields.text()
-		value := decimal(fields.next())
-		if name == "id" {
-			id = value
-			continue
-		}
-		pairs = append(pairs, execution.Pair{Field: execution.Field(name), Value: value})
+	u := unpacker{rest: data}
+	n, err := u.begin()
+	if err != nil || n%2 != 0 {
+		return execution.Control{}, fmt.Errorf("packed control: no list of pairs (%w)", err)
 	}
-	if fields.err != nil {
-		return execution.Control{}, fields.err
+	var few [40]execution.Pair // as many as a control has fields: no allocation
+	var id string
+	pairs := few[:0]
+	for range n / 2 {
+		name, value := u.text(), u.text()
+		switch {
+		case u.err != nil || name == "":
+			return execution.Control{}, fmt.Errorf("packed control: a field can't be read (%w)", u.err)
+		case name == "id":
+			id = value
+		case name[0] >= 'a' && name[0] <= 'z':
+			pairs = append(pairs, execution.Pair{Field: execution.Field(name), Value: value})
+		}
+	}
+	if u.rest != "" {
+		return execution.Control{}, fmt.Errorf("packed control: %d bytes too many", len(u.rest))
 	}
 	return execution.ParseRecord(id, pairs)
-}
-
-// decimal is a packed value as it is stored.
-func decimal(v any) string {
-	if n, ok := v.(int64); ok {
-		return strconv.FormatInt(n, 10)
-	}
-	s, _ := v.(string)
-	return s
 }
 
 // record reads a view, which says what clients may see.

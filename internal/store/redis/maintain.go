@@ -59,7 +59,7 @@ func (b budget) portion(i, n int) budget {
 
 // chore is one thing to do, with what it counts as.
 type chore struct {
-	id      string
+	from    execution.Control
 	plan    execution.Plan
 	expired bool // not a lease
 }
@@ -163,13 +163,13 @@ func (pg *page) decode(v any) error {
 func (pg *page) recoveries(r *reader) {
 	list := r.list()
 	for list.more() {
-		id, c := list.text(), list.control()
+		_, c := list.text(), list.control() // its id, which the control has too
 		if list.err != nil {
 			break
 		}
 		pg.leases++
 		if p, err := execution.Decide(c, execution.Recover{Fence: c.Fence}, pg.now); err == nil {
-			pg.chores = append(pg.chores, chore{id: id, plan: p})
+			pg.chores = append(pg.chores, chore{from: c, plan: p})
 		}
 	}
 	r.failed(list)
@@ -179,13 +179,13 @@ func (pg *page) recoveries(r *reader) {
 func (pg *page) expiries(r *reader) {
 	list := r.list()
 	for list.more() {
-		id, c, wait := list.text(), list.control(), list.payload()
+		_, c, wait := list.text(), list.control(), list.payload()
 		if list.err != nil {
 			break
 		}
 		pg.waits++
 		if p, err := execution.Decide(c, execution.Expired(c, wait, pg.now), pg.now); err == nil {
-			pg.chores = append(pg.chores, chore{id: id, plan: p, expired: true})
+			pg.chores = append(pg.chores, chore{from: c, plan: p, expired: true})
 		}
 	}
 	r.failed(list)
@@ -199,7 +199,7 @@ func (s *Store) settle(ctx context.Context, pages []page, m *store.Maintained) e
 			continue
 		}
 		for _, c := range pg.chores {
-			calls = append(calls, s.applyCall(pg.partition, c.id, c.plan))
+			calls = append(calls, s.applyCall(pg.partition, c.from.ID, c.plan))
 		}
 		ids := make([]any, len(pg.ended))
 		for i, id := range pg.ended {
@@ -241,7 +241,7 @@ func (s *Store) settled(c chore, rep reply, m *store.Maintained) error {
 	if rep = s.part(parts[0]); rep.err != nil {
 		return rep.err
 	}
-	out, err := s.decodeApplied(c.id, c.plan, rep.value)
+	out, err := s.decodeApplied(c.from, c.plan, rep.value)
 	switch {
 	case execution.Is(err, execution.CodeCorrupt):
 		m.Malformed++

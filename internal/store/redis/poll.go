@@ -171,9 +171,11 @@ func (s *Store) polled(rd *round, i int, v any, out *store.Polled) error {
 	r.failed(head)
 	for r.more() {
 		c := r.list()
-		claimed := store.Claimed{Control: c.control(), Input: c.payload(), Checkpoint: c.payload(), Answer: c.payload(), Invalid: c.flag()}
+		claimed := store.Claimed{Control: c.control(), Input: c.payload(), Checkpoint: c.payload(), Answer: c.payload()}
+		flags := c.number()
 		r.failed(c)
-		rd.claimed(claimed.Control)
+		claimed.Invalid = flags&1 != 0
+		claimed.Control = rd.claimed(claimed.Control, flags&2 != 0, now)
 		s.history.claimed(claimed.Control)
 		out.Claimed = append(out.Claimed, claimed)
 	}
@@ -190,14 +192,19 @@ func ahead(out *store.Polled, now execution.Instant, ms int64) {
 	}
 }
 
-// claimed counts one execution off what is wanted.
-func (rd *round) claimed(c execution.Control) {
+// claimed counts one execution off what is wanted, and returns its control after the claim, which was made then. before: it is the
+// one that the claim was made from.
+func (rd *round) claimed(c execution.Control, before bool, now execution.Instant) execution.Control {
 	for i, w := range rd.request.Revisions {
 		if w.Deployment == c.Deployment && w.Revision.Revision == c.Revision {
 			rd.counts[i]--
-			return
+			if before {
+				return rd.plans[rd.planOf[i]-1].Apply(c, now)
+			}
+			break
 		}
 	}
+	return c
 }
 
 func fnv32(s string) uint32 {

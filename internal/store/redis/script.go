@@ -94,7 +94,7 @@ func luaText(name string) string {
 // cost no bytes of an exchange.
 func bounds(l store.Limits, acked bool) string {
 	return fmt.Sprintf("local ACKED = %t\nlocal PROGRESS_EVENTS, HISTORY_CHUNKS, HISTORY_BYTES = %d, %d, %d\n"+
-		"local TERMINAL_TTL, STREAM_TTL, WATCH_TTL, BACKSTOP = %d, %d, %d, %d",
+		"local TERMINAL_TTL, STREAM_TTL, WATCH_TTL, BACKSTOP = %d, %d, %d, '%d'",
 		acked, l.ProgressEvents, l.HistoryChunks, l.HistoryBytes, l.TerminalTTL.Milliseconds(), l.StreamTTL.Milliseconds(),
 		l.WatchTTL.Milliseconds(), (l.TerminalTTL + backstop).Milliseconds())
 }

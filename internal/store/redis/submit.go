@@ -112,6 +112,9 @@ func (s *Store) submit(ctx context.Context, partition int, sub store.Submission)
 		return store.Submitted{}, r.err
 	}
 	out, err := decodeSubmitted(r.value)
+	if err == nil && !out.Replayed {
+		out.Record.Control = p.Apply(execution.Control{ID: sub.ID}, out.Record.Now)
+	}
 	return acknowledged(r, out, fullError(err, sub))
 }
 
@@ -126,13 +129,14 @@ func fullError(err error, sub store.Submission) error {
 	return err
 }
 
+// decodeSubmitted leaves the control of an execution that was created to the caller, who knows it.
 func decodeSubmitted(v any) (store.Submitted, error) {
 	r := read(v)
 	outcome, now := r.text(), r.instant()
 	var out store.Submitted
 	switch outcome {
 	case "created":
-		out.Record = store.Record{Control: r.control(), Now: now}
+		out.Record.Now = now
 	case "found":
 		out = store.Submitted{Record: r.record(now), Replayed: true}
 	case "full":

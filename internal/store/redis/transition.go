@@ -25,7 +25,7 @@ func (s *Store) Transition(ctx context.Context, control execution.Control, cmd e
 		if p.Guard.Kind != execution.GuardOwned {
 			return execution.Control{}, execution.Errorf(execution.CodeInvalidTransition, "%s is not for the owner of a lease", execution.Name(cmd))
 		}
-		out, err := s.apply(ctx, partition, control.ID, p)
+		out, err := s.apply(ctx, partition, control, p)
 		if err != nil || !out.moved {
 			return out.control, err
 		}
@@ -43,14 +43,14 @@ type applied struct {
 	stale   bool // nothing was written, since what the plan is for is no longer so
 }
 
-// apply carries out one plan with a guard.
-func (s *Store) apply(ctx context.Context, partition int, id string, p execution.Plan) (applied, error) {
-	r := s.shared(ctx, s.applying[partition], packApply(id, p), data(p))
+// apply carries out one plan with a guard, made from that control.
+func (s *Store) apply(ctx context.Context, partition int, c execution.Control, p execution.Plan) (applied, error) {
+	r := s.shared(ctx, s.applying[partition], packApply(c.ID, p), data(p))
 	if r.err != nil {
-		s.history.forget(id)
+		s.history.forget(c.ID)
 		return applied{}, r.err
 	}
-	out, err := s.decodeApplied(id, p, r.value)
+	out, err := s.decodeApplied(c, p, r.value)
 	if out.moved {
 		return out, err // nothing was changed
 	}
@@ -71,10 +71,12 @@ func packApply(id string, p execution.Plan) func(head *packer, at int) {
 	}
 }
 
-func (s *Store) decodeApplied(id string, p execution.Plan, v any) (applied, error) {
+// decodeApplied reads what became of a plan that was made from the control. Where it was carried out, the guard held that very
+// version, so that the plan says what it has become, but for what changes without a version.
+func (s *Store) decodeApplied(from execution.Control, p execution.Plan, v any) (applied, error) {
+	id := from.ID
 	r := readPacked(v)
-	outcome := r.text()
-	r.instant()
+	outcome, now := r.text(), r.instant()
 	switch {
 	case r.err != nil:
 		return applied{}, r.fault()
@@ -84,14 +86,17 @@ func (s *Store) decodeApplied(id string, p execution.Plan, v any) (applied, erro
 	case !r.more():
 		return applied{}, refused(outcome)
 	}
+	if outcome == "ok" {
+		c, ids := p.Apply(from, now), r.list()
+		c.LeaseUntil, c.WatchedUntil, c.LogEpoch = r.number(), r.number(), r.text()
+		s.history.applied(c, p, ids)
+		return applied{control: c}, r.fault()
+	}
 	c := r.control()
 	if r.err != nil {
 		return applied{}, r.fault()
 	}
 	switch outcome {
-	case "ok":
-		s.history.applied(c, p, r.list())
-		return applied{control: c}, r.fault()
 	case "done":
 		s.history.forget(id)
 		repeated, _ := c.Repeated(p.Guard.Operation)

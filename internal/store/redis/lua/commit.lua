@@ -42,7 +42,7 @@ end
 local function write_payloads(n, p)
   for i, kind in ipairs(p.writes) do
     if ENDED[n.s] then
-      redis.call('SET', key(kind, n.id), ARGV[p.at + i - 1], 'PX', text(BACKSTOP))
+      redis.call('SET', key(kind, n.id), ARGV[p.at + i - 1], 'PX', BACKSTOP)
     else
       redis.call('SET', key(kind, n.id), ARGV[p.at + i - 1])
     end

@@ -23,21 +23,24 @@ local function integer(s)
   if n <= MAX then return n end
 end
 
--- Adds stored fields to c; false where one is unknown or unreadable.
+-- Adds stored fields to c; false where one is unknown or unreadable. Integers are held against what integer asks for all at once.
 local function fields(c, raw)
+  local numbers = {}
   for i = 1, #raw, 2 do
     local f, v = raw[i], raw[i + 1]
-    if f == 's' then
+    if ABSENT[f] == 0 then
+      numbers[#numbers + 1] = v
+      v = tonumber(v)
+      if not v or v > MAX then return false end
+    elseif f == 's' then
       if not STATUS[v] then return false end
-    elseif ABSENT[f] == 0 then
-      v = integer(v)
     elseif not ABSENT[f] then
       return false
     end
-    if not v then return false end
     c[f] = v
   end
-  return true
+  local all = ',' .. table.concat(numbers, ',')
+  return not string.find(all, '[^%d,]') and not string.find(all, ',0%d')
 end
 
 -- What must be true of every stored control: no more and no less than what Control.check of package execution asks for. A
@@ -60,7 +63,8 @@ local function foreign(raw)
   return false
 end
 
--- The control of id, or nil and why: 'missing', 'malformed', or 'foreign' for a schema that this release does not know.
+-- The control of id and nil, or nil and why: 'missing', 'malformed', or 'foreign' for a schema that this release does not know.
+-- Then its fields as they are stored.
 local function load(id)
   local raw = redis.pcall('HGETALL', key('c', id))
   if failed(raw) then return nil, 'malformed' end
@@ -71,15 +75,26 @@ local function load(id)
   if ok and c['~'] ~= '' then
     local long = redis.pcall('HGETALL', key('m', id))
     ok = not failed(long) and #long > 0 and fields(c, long)
+    for i = 1, ok and #long or 0 do raw[#raw + 1] = long[i] end
   end
   if not ok or not consistent(c) then return nil, 'malformed' end
-  return c
+  return c, nil, raw
+end
+
+-- A control with all that stands in it: what applied returns holds only what changes.
+local function whole(c)
+  local base = getmetatable(c).__index
+  if base == ABSENT then return c end
+  local out = {}
+  for f, v in pairs(base) do out[f] = v end
+  for f, v in pairs(c) do out[f] = v end
+  return out
 end
 
 -- The control as the client reads it, packed: field, value, field, value, and its id under 'id'.
 local function record(c)
   local out = {}
-  for f, v in pairs(c) do
+  for f, v in pairs(whole(c)) do
     if not OWN[f] and v ~= 0 and v ~= '' then
       out[#out + 1] = f
       out[#out + 1] = v
@@ -98,10 +113,10 @@ local function computed(n, f, op, arg, stamped)
   return 0
 end
 
--- The control after the changes {field, op, argument, ...}; nil where a number leaves its range.
+-- The control after the changes {field, op, argument, ...}; nil where a number leaves its range. It holds what they set, and finds
+-- the rest in c, which must stay as it is.
 local function applied(c, changes, status)
-  local n = setmetatable({}, ZEROS)
-  for f, v in pairs(c) do n[f] = v end
+  local n = setmetatable({}, {__index = c})
   for i = 1, #changes, 3 do
     local f, arg = changes[i], changes[i + 2]
     if ABSENT[f] == 0 then
@@ -120,7 +135,7 @@ end
 local function save(c, n)
   local sets, gone = {}, {}
   for f, v in pairs(n) do
-    if v ~= c[f] and f ~= 'id' then
+    if v ~= c[f] then
       if v == 0 or v == '' then
         gone[#gone + 1] = f
       else

@@ -208,7 +208,7 @@ end
 -- Puts the backstop on everything that outlives the end: keys go by themselves a day after maintenance should have
 -- removed them.
 local function expire(n)
-  local function ttl(kind) redis.call('PEXPIRE', key(kind, n.id), text(BACKSTOP)) end
+  local function ttl(kind) redis.call('PEXPIRE', key(kind, n.id), BACKSTOP) end
   ttl('c')
   ttl('i')
   if n.a > 0 then
@@ -219,7 +219,7 @@ local function expire(n)
   if n.p > 0 then ttl('p') end
   if string.sub(n['%'], 1, 1) == '+' then ttl('h') end
   if n['~'] ~= '' then ttl('m') end
-  if n['#'] ~= '' then redis.call('PEXPIRE', key('b', n['#']), text(BACKSTOP)) end
+  if n['#'] ~= '' then redis.call('PEXPIRE', key('b', n['#']), BACKSTOP) end
   if n.g ~= '' then redis.call('PEXPIRE', key('l', n.id), text(STREAM_TTL)) end
 end
 

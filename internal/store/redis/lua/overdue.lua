@@ -137,7 +137,7 @@ local function stamp()
   local held = redis.pcall('GET', anchor .. 'stamp')
   held = not failed(held) and held and integer(held) or 0
   if ms - held < 5000 then return held, held end
-  local reply = try('SET', anchor .. 'stamp', text(ms), 'PX', text(BACKSTOP))
+  local reply = try('SET', anchor .. 'stamp', text(ms), 'PX', BACKSTOP)
   return held, failed(reply) and held or ms
 end
 

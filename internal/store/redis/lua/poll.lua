@@ -6,7 +6,7 @@
 --           mode: the sum of 1 continued, 2 shared, 4 solitary, 8 yields, 16 doubt
 --           count: -1 nothing, 0 tell only whether there is some
 -- Reply {packed {now, next due or 0, more, left, ahead, malformed, held},
---       {control, input, checkpoint, answer, invalid: 0 or 1}, ...}
+--       {control, input, checkpoint, answer, the sum of 1 invalid and 2 as it stood before the claim}, ...}
 --       more: the bounds of this script left due work that was asked for; left: the places among the queues asked for, from
 --       0, of those of which there is more due than was asked for; ahead: in how many milliseconds the lease that ends soonest
 --       runs out, 0 where something is overdue, -1 where nothing runs; held: 1 where work on its last chance waits, 2 where
@@ -48,19 +48,23 @@ local function usable_progress(c)
   return c.p == 0 or redis.call('TYPE', key('p', c.id)).ok == 'list'
 end
 
-local function hand_out(c, got, invalid)
+-- raw: its control as it was stored before the claim; nil: the claim is an earlier one.
+local function hand_out(c, got, invalid, raw)
   if not usable_progress(c) then invalid = true end
-  out[#out + 1] = {record(c), got[1], got[2], got[3], invalid and 1 or 0}
+  local flags = (invalid and 1 or 0) + (raw and 2 or 0)
+  out[#out + 1] = {raw and cmsgpack.pack(raw) or record(c), got[1], got[2], got[3], flags}
   batch[#batch + 1] = c.id
   for i = 1, 3 do bytes = bytes + (got[i] and #got[i] or 0) end
 end
 
-local function claim(c, p)
+local function claim(c, p, raw)
   local got, invalid = payloads(c)
   local n, before = prepare(c, p)
   if not n then return false end
   commit(c, n, p, before)
-  hand_out(n, got, invalid)
+  raw[#raw + 1] = 'id'
+  raw[#raw + 1] = c.id
+  hand_out(n, got, invalid, n.g == c.g and raw or nil)
   return true
 end
 
@@ -138,7 +142,7 @@ end
 
 -- Looks at one member of a queue's index: 'claimed', 'gone' from it, or 'kept' in it.
 local function take(index, q, id, p)
-  local c, why = load(id)
+  local c, why, raw = load(id)
   if why == 'malformed' then
     reject(id, index .. q)
     malformed = malformed + 1
@@ -162,7 +166,7 @@ local function take(index, q, id, p)
     postpone(index, q, id)
     return 'gone'
   end
-  if claim(c, p) then return 'claimed' end
+  if claim(c, p, raw) then return 'claimed' end
   if not solitary then return 'kept' end
   postpone(index, q, id) -- no process becomes empty for what it can't claim
   return 'gone'

@@ -169,7 +169,7 @@ local function bury(id, queues)
   vanish(id, queues, left)
   enlist(n)
   enter('retention', ms + TERMINAL_TTL, id)
-  if binding_of(id, n['#']) then redis.call('PEXPIRE', key('b', n['#']), text(BACKSTOP)) end
+  if binding_of(id, n['#']) then redis.call('PEXPIRE', key('b', n['#']), BACKSTOP) end
   mortalize(n)
 end
 

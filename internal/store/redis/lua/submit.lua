@@ -3,7 +3,7 @@
 -- KEYS  [1] anchor of the partition
 -- ARGV  [1] packed {{id, key digest or '', fingerprint, ceiling of the deployment or 0, plan, ceiling of the owner where
 --           there is one}, ...}  then the input of each
--- Reply for each {'created', now, control} | {'found', now, view} | {'reused' | 'full' | 'crowded' | 'malformed' | 'foreign', now},
+-- Reply for each {'created', now} | {'found', now, view} | {'reused' | 'full' | 'crowded' | 'malformed' | 'foreign', now},
 --       or an error of this one alone
 --
 -- Invariants 1, 2, 9: binding, counters, control, input and index stand or fall together. The first write is one that
@@ -34,7 +34,7 @@ local function create(request, at, before)
   local short, long = stored(n)
   local values = {}
   for f, v in pairs(short) do
-    if f ~= 'id' and v ~= '' and v ~= 0 then
+    if v ~= '' and v ~= 0 then
       values[#values + 1] = f
       values[#values + 1] = type(v) == 'number' and text(v) or v
     end
@@ -48,7 +48,7 @@ local function create(request, at, before)
   count(queue(n), before[2] + 1)
   if most then put(owned_by(n.o), text(n.b), id) end -- the next one here counts them
   reindex(blank, n)
-  return {'created', us, record(n)}
+  return {'created', us}
 end
 
 local function found(c)
