@@ -425,6 +425,17 @@ type Execution struct {
 	// ExecutionID An execution's id. Opaque, and not to be guessed.
 	ExecutionID ExecutionID `json:"execution_id"`
 
+	// ExpiresAt When the execution is removed with everything it has, its idempotency key included, which is then free again; null until
+	// it has ended. It is gone some seconds later at most, unless the server is down.
+	ExpiresAt *Timestamp `json:"expires_at"`
+
+	// KeyRetention For how many seconds after its end the execution is kept, and its idempotency key bound to it, by the server's settings as
+	// they are now; at its end, `expires_at` says until when. Only in the answer to a submission with a key.
+	//
+	//
+	// Examples: 604800
+	KeyRetention *int64 `json:"key_retention,omitempty"`
+
 	// Labels What the execution is to be found by: up to 8 names of 1 to 63 of the characters `a-z 0-9 . _ / -`, with values of up
 	// to 63 characters.
 	//

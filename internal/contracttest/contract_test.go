@@ -22,7 +22,7 @@ const (
 	execution = `{"execution_id":"4YtGzq0XnJ2rVb8mKd7Lw1Qs","deployment":"echo","revision":"1","status":"completed",` +
 		`"attempt":1,"sequence":3,"progress":[],"result":[1e400,-0,3889108265204450030],"error":null,"waiting":null,` +
 		`"cancellation_requested_at":null,"cancellation_reason":null,"available_at":null,"labels":{},"priority":0,"deadline":null,"created_at":"2026-03-01T09:30:00.000Z",` +
-		`"updated_at":"2026-03-01T09:30:00.000Z","links":{"self":"a","stream":"b","resume":"c","cancel":"d"}}`
+		`"updated_at":"2026-03-01T09:30:00.000Z","expires_at":null,"links":{"self":"a","stream":"b","resume":"c","cancel":"d"}}`
 	problem = `{"type":"https://windrow.run/problems/not_found","title":"t","status":404,"code":"not_found"}`
 	one     = "/v1/executions/4YtGzq0XnJ2rVb8mKd7Lw1Qs"
 	submit  = "/v1/deployments/echo/executions"

@@ -41,6 +41,11 @@ func (a *api) answerExecution(w http.ResponseWriter, r *http.Request, status int
 	a.answer(w, status, "application/json", body)
 }
 
+// promised is a projection in the answer to a submission with a key: it says how long the key lives.
+func (a *api) promised(projection []byte) []byte {
+	return append(appendNumber(append(projection[:len(projection)-1], ','), "key_retention", int64(a.Retention/time.Second)), '}')
+}
+
 // unreadableWait is why an execution can't be shown.
 func unreadableWait(err error) error {
 	return &execution.Error{Code: execution.CodeCorrupt, Message: "the stored wait can't be read", Err: err}

@@ -60,13 +60,16 @@ type Params struct {
 	BodyTimeout time.Duration // for a whole body to arrive, or a whole answer to be taken
 	SendTimeout time.Duration // for a viewer to take an event
 	Reconnect   time.Duration // after which a viewer that was cut off comes back, about
+	// Retention is how long the store keeps an ended execution and its idempotency key. It is told, not kept, here.
+	Retention time.Duration
 }
 
 func (p Params) validate() error {
 	switch {
 	case p.Runtime == nil, p.Hub == nil, p.Logger == nil, p.Metrics == nil, p.Scrape == nil:
 		return errors.New("httpapi: a part is missing")
-	case p.BodyBytes <= 0, p.HeaderBytes <= 0, p.JSONDepth <= 0, p.BodyTimeout <= 0, p.SendTimeout <= 0, p.Reconnect <= 0:
+	case p.BodyBytes <= 0, p.HeaderBytes <= 0, p.JSONDepth <= 0, p.BodyTimeout <= 0, p.SendTimeout <= 0, p.Reconnect <= 0,
+		p.Retention <= 0:
 		return errors.New("httpapi: a limit is not set")
 	}
 	return nil

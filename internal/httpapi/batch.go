@@ -123,6 +123,9 @@ func (a *api) submitItem(ctx context.Context, r *http.Request, requestID, deploy
 	if err != nil {
 		return refusal(unreadableWait(err))
 	}
+	if key != "" {
+		execution = a.promised(execution)
+	}
 	dst := append(append(append(appendStatus(http.StatusAccepted), `,"replayed":`...), strconv.FormatBool(out.Replayed)...), ',')
 	return append(appendRaw(dst, "execution", execution), '}')
 }

@@ -36,7 +36,7 @@ func (a *api) SubmitExecution(w http.ResponseWriter, r *http.Request, deployment
 	}
 	w.Header().Set("Location", pathOf(out.Record.Control.ID))
 	markReplay(w, out.Replayed)
-	a.settle(w, r, out.Record)
+	a.settle(w, r, out.Record, key != "")
 }
 
 // submit carries out a submission, whose body is strict JSON. What is wrong with it is a [problem.Error].

@@ -39,7 +39,7 @@ func preferencesOf(header http.Header) (p preferences) {
 
 // settle answers a submission that was admitted, as its client prefers it: when it has ended, if that is in time. Whatever comes in
 // between changes nothing about its being admitted.
-func (a *api) settle(w http.ResponseWriter, r *http.Request, record store.Record) {
+func (a *api) settle(w http.ResponseWriter, r *http.Request, record store.Record, keyed bool) {
 	prefers := preferencesOf(r.Header)
 	var applied []string
 	if prefers.waits {
@@ -58,7 +58,15 @@ func (a *api) settle(w http.ResponseWriter, r *http.Request, record store.Record
 	if len(applied) > 0 {
 		w.Header().Set("Preference-Applied", strings.Join(applied, ", "))
 	}
-	a.answerExecution(w, r, status, record)
+	body, err := projectionOf(record)
+	if err != nil {
+		a.refuse(w, r, unreadableWait(err))
+		return
+	}
+	if keyed {
+		body = a.promised(body)
+	}
+	a.answer(w, status, "application/json", body)
 }
 
 // outcome waits for the end of an execution, and returns it as it then stands; false: there is no room for another who waits, or

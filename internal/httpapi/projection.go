@@ -27,6 +27,7 @@ func projectionOf(r store.Record) ([]byte, error) {
 	dst = appendTime(append(dst, ','), "cancellation_requested_at", c.CanceledAt)
 	dst = appendReason(append(dst, ','), r.Reason)
 	dst = appendTimes(append(dst, ','), c)
+	dst = appendTime(append(dst, ','), "expires_at", r.ExpiresAt)
 	return append(appendLinks(append(dst, ','), c.ID), '}'), nil
 }
 

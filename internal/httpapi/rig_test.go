@@ -67,6 +67,8 @@ const (
 	testHeader = 4096
 	testDepth  = 8
 	testInput  = 1500 // of a payload
+
+	testRetention = 7 * 24 * time.Hour // the default of the store
 )
 
 func start(t *testing.T, changes ...func(*setup)) *rig {
@@ -81,7 +83,7 @@ func start(t *testing.T, changes ...func(*setup)) *rig {
 	s := &setup{
 		api: Params{Logger: logger, Metrics: r.metrics, Scrape: http.HandlerFunc(scrape), Contract: windrow.OpenAPI(),
 			Version: "1.2.3", StoreKind: "memory", BodyBytes: testBody, HeaderBytes: testHeader, JSONDepth: testDepth,
-			BodyTimeout: time.Minute, SendTimeout: time.Minute, Reconnect: time.Second, Hayhooks: true},
+			BodyTimeout: time.Minute, SendTimeout: time.Minute, Reconnect: time.Second, Hayhooks: true, Retention: testRetention},
 		runtime: runtime.Settings{MaxPayload: testInput, ChunkInterval: time.Millisecond, ShutdownGrace: time.Second,
 			BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond},
 	}

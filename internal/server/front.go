@@ -26,6 +26,7 @@ func front(p Parts, guard *guard) (clients, operators http.Handler, err error) {
 		Contract: windrow.OpenAPI(), Version: version, StoreKind: kind, Acknowledgement: acknowledgement,
 		BodyBytes: int64(p.Config.BodyBytes), HeaderBytes: int(p.Config.HeaderBytes), JSONDepth: p.Config.JSONDepth,
 		BodyTimeout: bodyTimeout, SendTimeout: sendTimeout, Reconnect: p.Config.Reconnect,
+		Retention:    p.Config.TerminalTTL,
 		StreamTokens: guard.streamTokens, Conditions: guard.conditions, Origins: p.Config.CORSOrigins,
 		Hayhooks: p.Config.Hayhooks,
 		Limits:   httpapi.Limits{Rate: p.Config.RateLimit, Burst: p.Config.RateBurst, Viewers: p.Config.MaxViewers},

@@ -310,6 +310,9 @@ type Record struct {
 	Log      []execution.Entry // the same
 	History  execution.History // the same
 	Now      execution.Instant
+	// ExpiresAt is when an ended execution is removed, and its idempotency key with it, in milliseconds; 0: it has not ended, or it is
+	// not known.
+	ExpiresAt int64
 }
 
 // Position is a place in the log of an execution.

@@ -33,6 +33,14 @@ func (a *agenda) put(id string, at int64) {
 	heap.Push(&a.order, d)
 }
 
+// of is the time of the id; 0: it is not there.
+func (a *agenda) of(id string) int64 {
+	if d := a.byID[id]; d != nil {
+		return d.at
+	}
+	return 0
+}
+
 // drop removes the id if it is there.
 func (a *agenda) drop(id string) {
 	if d := a.byID[id]; d != nil {

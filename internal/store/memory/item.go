@@ -40,8 +40,8 @@ func (it *item) write(p execution.Plan, keep int) {
 	}
 }
 
-// record is the execution as clients may see it.
-func (it *item) record(now execution.Instant) store.Record {
+// record is an execution as clients may see it.
+func (s *Store) record(it *item, now execution.Instant) store.Record {
 	r := store.Record{
 		Control: it.control,
 		Result:  it.payload(execution.PayloadResult),
@@ -49,6 +49,8 @@ func (it *item) record(now execution.Instant) store.Record {
 		Wait:    it.payload(execution.PayloadWait),
 		Reason:  it.payload(execution.PayloadReason),
 		Now:     now,
+
+		ExpiresAt: s.index.ended.of(it.control.ID),
 	}
 	for _, e := range it.progress {
 		r.Progress = append(r.Progress, bytes.Clone(e))

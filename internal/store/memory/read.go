@@ -24,7 +24,7 @@ func (s *Store) Read(ctx context.Context, r store.ReadRequest) (store.Record, er
 	if r.Watch {
 		s.watch(it, now)
 	}
-	out := it.record(now)
+	out := s.record(it, now)
 	switch {
 	case r.LogNewest:
 		out.Log = it.log.newest(now)

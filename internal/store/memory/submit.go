@@ -27,10 +27,10 @@ func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitt
 	defer s.mu.Unlock()
 	now := s.clock()
 	if it, err := s.bound(sub.Key); it != nil || err != nil {
-		return replay(it, now), err
+		return s.replay(it, now), err
 	}
 	if it := s.items[sub.ID]; it != nil {
-		return replay(it, now), nil
+		return s.replay(it, now), nil
 	}
 	if n := sub.MaxNonterminal; n > 0 && s.index.nonterminal[sub.Deployment] >= n {
 		return store.Submitted{}, store.Full(n)
@@ -42,7 +42,7 @@ func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitt
 	if err != nil {
 		return store.Submitted{}, err
 	}
-	return store.Submitted{Record: s.admit(sub, p, now).record(now)}, nil
+	return store.Submitted{Record: s.record(s.admit(sub, p, now), now)}, nil
 }
 
 func (s *Store) admit(sub store.Submission, p execution.Plan, now execution.Instant) *item {
@@ -88,7 +88,7 @@ func (s *Store) FindKey(ctx context.Context, key store.Key) (store.Submitted, er
 	if it == nil && err == nil {
 		err = errNotFound()
 	}
-	return replay(it, s.clock()), err
+	return s.replay(it, s.clock()), err
 }
 
 // bound returns the execution that the key is bound to, nil if there is none, and an error if it is bound to another body.
@@ -107,11 +107,11 @@ func errKeyReused() error {
 	return execution.Errorf(execution.CodeKeyReused, "the idempotency key was used with another body")
 }
 
-func replay(it *item, now execution.Instant) store.Submitted {
+func (s *Store) replay(it *item, now execution.Instant) store.Submitted {
 	if it == nil {
 		return store.Submitted{}
 	}
-	return store.Submitted{Record: it.record(now), Replayed: true}
+	return store.Submitted{Record: s.record(it, now), Replayed: true}
 }
 
 // remove erases an ended execution with its binding and its places in the indexes.

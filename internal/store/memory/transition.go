@@ -92,7 +92,7 @@ func (s *Store) Resume(ctx context.Context, r store.ResumeRequest) (store.Resume
 		if digest != r.Digest {
 			return store.Resumed{}, errKeyReused()
 		}
-		return store.Resumed{Record: it.record(now), Replayed: true}, nil
+		return store.Resumed{Record: s.record(it, now), Replayed: true}, nil
 	}
 	return s.answer(it, r, now)
 }
@@ -109,13 +109,13 @@ func (s *Store) answer(it *item, r store.ResumeRequest, now execution.Instant) (
 		return store.Resumed{}, err
 	}
 	if r.Checked != c.WaitSequence {
-		return store.Resumed{Record: it.record(now), Unchecked: true}, nil
+		return store.Resumed{Record: s.record(it, now), Unchecked: true}, nil
 	}
 	if r.Key != "" {
 		it.answers[r.Key] = r.Digest
 	}
 	s.commit(it, p, now)
-	return store.Resumed{Record: it.record(now)}, nil
+	return store.Resumed{Record: s.record(it, now)}, nil
 }
 
 // Cancel implements [store.Store].
@@ -135,7 +135,7 @@ func (s *Store) Cancel(ctx context.Context, id string, scope store.Scope, reason
 		return store.Record{}, err
 	}
 	s.commit(it, p, now)
-	return it.record(now), nil
+	return s.record(it, now), nil
 }
 
 // stream appends chunks, beginning the log with the first.

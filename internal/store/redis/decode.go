@@ -174,9 +174,7 @@ func (r *reader) record(now execution.Instant) store.Record {
 		rec.Progress = append(rec.Progress, progress.payload())
 	}
 	rec.Result, rec.Error, rec.Wait = v.payload(), v.payload(), v.payload()
-	if v.more() {
-		rec.Reason = v.payload()
-	}
+	rec.Reason, rec.ExpiresAt = v.payload(), v.number()
 	v.failed(progress)
 	r.failed(v)
 	return rec

@@ -28,7 +28,7 @@ func beatRenews(k *kit) {
 	want := c
 	want.LeaseUntil = k.now().Millis() + 60_000
 	k.same("reply", []store.Beaten{{Version: c.Version, LeaseUntil: want.LeaseUntil, Now: k.now()}}, out)
-	k.same("record", store.Record{Control: want, Now: k.now()}, k.read(c.ID))
+	k.shows("record", store.Record{Control: want, Now: k.now()}, k.read(c.ID))
 	k.do(want, complete(k, want))
 }
 

@@ -28,8 +28,8 @@ var enoughReason = []byte("enough")
 func (k *kit) canceled(c execution.Control) execution.Control {
 	k.Helper()
 	want := k.expected(c, execution.Cancel{Reason: "enough"}, k.now())
-	k.same("reply", store.Record{Control: want, Reason: enoughReason, Now: k.now()}, k.cancel(c.ID))
-	k.same("record", store.Record{Control: want, Reason: enoughReason, Now: k.now()}, k.read(c.ID))
+	k.shows("reply", store.Record{Control: want, Reason: enoughReason, Now: k.now()}, k.cancel(c.ID))
+	k.shows("record", store.Record{Control: want, Reason: enoughReason, Now: k.now()}, k.read(c.ID))
 	return want
 }
 
@@ -74,7 +74,7 @@ func cancelRunning(k *kit) {
 		cmd = ownedCommands(k, c)[i]
 		c = k.do(c, cmd)
 		k.same(execution.Name(cmd)+": status", execution.Canceled, c.Status)
-		k.same(execution.Name(cmd)+": record", store.Record{Control: c, Reason: enoughReason, Now: k.now(),
+		k.shows(execution.Name(cmd)+": record", store.Record{Control: c, Reason: enoughReason, Now: k.now(),
 			Progress: [][]byte{k.rendered(event("a"), 1), k.rendered(event("b"), 2)}}, k.read(c.ID))
 		k.same("unfinished", int64(0), k.count().Nonterminal)
 		k.same("leases", int64(0), k.leases())
@@ -98,17 +98,17 @@ func cancelRecovered(k *kit) {
 	k.Advance(lease)
 	want := k.expected(c, execution.Recover{Fence: c.Fence}, k.now())
 	k.same("maintained", store.Maintained{Canceled: 1}, k.maintain())
-	k.same("record", store.Record{Control: want, Reason: enoughReason, Now: k.now()}, k.read(c.ID))
+	k.shows("record", store.Record{Control: want, Reason: enoughReason, Now: k.now()}, k.read(c.ID))
 	k.same("status", execution.Canceled, want.Status)
 }
 
 func cancelAgain(k *kit) {
 	c := k.canceled(k.start())
 	k.Advance(time.Second)
-	k.same("reply", store.Record{Control: c, Reason: enoughReason, Now: k.now()}, k.cancel(c.ID))
+	k.shows("reply", store.Record{Control: c, Reason: enoughReason, Now: k.now()}, k.cancel(c.ID))
 	c = k.do(c, execution.Release{Owned: k.owned(c)})
 	k.Advance(time.Second)
-	k.same("reply", store.Record{Control: c, Reason: enoughReason, Now: k.now()}, k.cancel(c.ID))
+	k.shows("reply", store.Record{Control: c, Reason: enoughReason, Now: k.now()}, k.cancel(c.ID))
 }
 
 func cancelUnknown(k *kit) {

@@ -83,7 +83,7 @@ func keyOutcome(k *kit) {
 	c := k.claim().Control
 	done := k.do(c, execution.Complete{Owned: k.owned(c, event("a")), Result: []byte(`[1.0]`)})
 	want := store.Submitted{Replayed: true, Record: store.Record{Control: done, Result: []byte(`[1.0]`),
-		Progress: [][]byte{k.rendered(event("a"), 1)}, Now: k.now()}}
+		ExpiresAt: k.expires(done), Progress: [][]byte{k.rendered(event("a"), 1)}, Now: k.now()}}
 	r, err := k.Store.Submit(k.ctx, s)
 	k.ok(err)
 	k.same("submit", want, r)

@@ -25,13 +25,14 @@ var everyone = store.Scope{All: true}
 type kit struct {
 	*testing.T
 	Env
+	limits store.Limits
 	ctx    context.Context
 	rev    store.Revision // of what submit submits and claim claims
 	tokens int
 }
 
-func newKit(t *testing.T, env Env) *kit {
-	return &kit{T: t, Env: env, ctx: t.Context(), rev: store.Revision{Deployment: "story", Revision: "r1"}}
+func newKit(t *testing.T, env Env, limits store.Limits) *kit {
+	return &kit{T: t, Env: env, limits: limits.WithDefaults(), ctx: t.Context(), rev: store.Revision{Deployment: "story", Revision: "r1"}}
 }
 
 func (k *kit) ok(err error) {
@@ -55,6 +56,21 @@ func (k *kit) same(what string, want, got any, opts ...cmp.Option) {
 	if diff := cmp.Diff(want, got, opts...); diff != "" {
 		k.Fatalf("%s (-want +got):\n%s", what, diff)
 	}
+}
+
+// shows compares whole records. That wanted is without the time of its removal, which follows from the control.
+func (k *kit) shows(what string, want, got store.Record) {
+	k.Helper()
+	want.ExpiresAt = k.expires(want.Control)
+	k.same(what, want, got)
+}
+
+// expires is when an execution is removed that was ended by its last transition.
+func (k *kit) expires(c execution.Control) int64 {
+	if !c.Status.Terminal() {
+		return 0
+	}
+	return c.UpdatedAt + k.limits.TerminalTTL.Milliseconds()
 }
 
 // token is a new name for an operation or a request.

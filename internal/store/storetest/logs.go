@@ -232,5 +232,5 @@ func logDropped(k *kit) {
 	k.logged(c.ID)
 	k.maintain()
 	k.logged(c.ID)
-	k.same("record", store.Record{Control: c, Result: []byte(`"done"`), Now: k.now()}, k.read(c.ID))
+	k.shows("record", store.Record{Control: c, Result: []byte(`"done"`), Now: k.now()}, k.read(c.ID))
 }

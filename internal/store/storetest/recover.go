@@ -26,7 +26,7 @@ func recoverRequeues(k *kit) {
 	k.Advance(time.Millisecond)
 	want := k.expected(c, execution.Recover{Fence: c.Fence}, k.now())
 	k.same("maintained", store.Maintained{Requeued: 1}, k.maintain())
-	k.same("record", store.Record{Control: want, Now: k.now()}, k.read(c.ID))
+	k.shows("record", store.Record{Control: want, Now: k.now()}, k.read(c.ID))
 	k.same("lost leases", int64(1), want.LostLeases)
 	k.same("leases", int64(0), k.leases())
 	got := k.claim()

@@ -12,6 +12,7 @@ func retentionTests() []test {
 	return []test{
 		{name: "an ended execution is erased with all it had", run: retentionErased, limits: limits},
 		{name: "it is kept to the end of its retention", run: retentionKept, limits: limits},
+		{name: "everybody is told when it goes", run: retentionTold, limits: limits},
 		{name: "what has not ended is kept for good", run: retentionUnfinished, limits: limits},
 		{name: "erasing frees the key", run: retentionKey, limits: limits},
 		{name: "one pass is bounded and tells of the rest", run: retentionBounded, limits: limits},
@@ -52,6 +53,31 @@ func retentionKept(k *kit) {
 	k.same("result", `"done"`, string(k.read(c.ID).Result))
 	k.Advance(time.Millisecond)
 	k.same("maintained", store.Maintained{Removed: 1}, k.maintain())
+}
+
+func retentionTold(k *kit) {
+	s := k.keyed("k")
+	admitted, err := k.Store.Submit(k.ctx, s)
+	k.ok(err)
+	k.same("of a new one", int64(0), admitted.Record.ExpiresAt)
+	c := k.claim().Control
+	k.same("of one that runs", int64(0), k.read(s.ID).ExpiresAt)
+	k.Advance(20 * time.Second)
+	ended := k.do(c, complete(k, c))
+	want := ended.UpdatedAt + time.Hour.Milliseconds()
+	k.Advance(20 * time.Minute)
+	k.same("of one that has ended", want, k.read(s.ID).ExpiresAt)
+	found, err := k.Store.FindKey(k.ctx, s.Key)
+	k.ok(err)
+	k.same("by its key", want, found.Record.ExpiresAt)
+	again, err := k.Store.Submit(k.ctx, s)
+	k.ok(err)
+	k.same("submitted again", want, again.Record.ExpiresAt)
+	canceled := k.submit()
+	k.same("of one that is canceled", k.cancel(canceled.ID).Control.UpdatedAt+time.Hour.Milliseconds(), k.read(canceled.ID).ExpiresAt)
+	record, err := k.Store.Cancel(k.ctx, canceled.ID, everyone, "")
+	k.ok(err)
+	k.same("canceled again", k.read(canceled.ID).ExpiresAt, record.ExpiresAt)
 }
 
 func retentionUnfinished(k *kit) {

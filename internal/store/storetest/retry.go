@@ -21,7 +21,7 @@ func retryDelay(k *kit) {
 	c := k.start()
 	c = k.do(c, execution.Checkpoint{Owned: k.owned(c), Data: []byte("1"), Lease: lease})
 	c = k.do(c, execution.Retry{Owned: k.owned(c), Delay: time.Minute, Error: broken})
-	k.same("record", store.Record{Control: c, Error: broken.Encode(), Now: k.now()}, k.read(c.ID))
+	k.shows("record", store.Record{Control: c, Error: broken.Encode(), Now: k.now()}, k.read(c.ID))
 	p := k.poll(k.request(1))
 	k.same("reply", store.Polled{NextDue: k.now().Millis() + 60_000, Now: k.now()}, p)
 	k.Advance(time.Minute)
@@ -43,7 +43,7 @@ func retrySuccess(k *kit) {
 	k.do(c, execution.Retry{Owned: k.owned(c), Error: broken})
 	c = k.claim().Control
 	c = k.do(c, execution.Complete{Owned: k.owned(c), Result: []byte("1")})
-	k.same("record", store.Record{Control: c, Result: []byte("1"), Now: k.now()}, k.read(c.ID))
+	k.shows("record", store.Record{Control: c, Result: []byte("1"), Now: k.now()}, k.read(c.ID))
 }
 
 func retryExhausted(k *kit) {
@@ -56,7 +56,7 @@ func retryExhausted(k *kit) {
 	c = k.do(c, execution.Retry{Owned: k.owned(c), Delay: time.Hour, Error: broken})
 	k.same("status", execution.Failed, c.Status)
 	want := execution.Failure{Type: "Broken", Code: execution.FailureRetriesExhausted, Message: "It broke."}
-	k.same("record", store.Record{Control: c, Error: want.Encode(), Now: k.now()}, k.read(c.ID))
+	k.shows("record", store.Record{Control: c, Error: want.Encode(), Now: k.now()}, k.read(c.ID))
 }
 
 func retryRelease(k *kit) {

@@ -81,7 +81,7 @@ func hold(t *testing.T, f Factory, themes []theme) {
 			for _, test := range theme.tests {
 				t.Run(test.name, func(t *testing.T) {
 					t.Parallel()
-					test.run(newKit(t, f(t, test.limits)))
+					test.run(newKit(t, f(t, test.limits), test.limits))
 				})
 			}
 		})

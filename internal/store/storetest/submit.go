@@ -192,8 +192,8 @@ func submitBare(k *kit) {
 	r, err := k.Store.Cancel(k.ctx, c.ID, everyone, "")
 	k.ok(err)
 	want := k.expected(c, execution.Cancel{}, k.now())
-	k.same("record", store.Record{Control: want, Now: k.now()}, r)
+	k.shows("record", store.Record{Control: want, Now: k.now()}, r)
 	done := k.do(want, execution.Release{Owned: k.owned(c)})
 	k.same("status", execution.Canceled, done.Status)
-	k.same("record", store.Record{Control: done, Now: k.now()}, k.read(c.ID))
+	k.shows("record", store.Record{Control: done, Now: k.now()}, k.read(c.ID))
 }

@@ -58,7 +58,7 @@ func transitionRecords(k *kit) {
 		case execution.Complete:
 			want.Result = cmd.Result
 		}
-		k.same(execution.Name(cmd)+": record", want, k.read(c.ID))
+		k.shows(execution.Name(cmd)+": record", want, k.read(c.ID))
 		k.cancel(c.ID) // out of the way of the next
 		if after.Status == execution.Running {
 			k.do(k.read(c.ID).Control, execution.Release{Owned: k.owned(c)})
@@ -85,7 +85,7 @@ func transitionOwner(k *kit) {
 		}
 		k.refused(k.beat(store.Beat{ID: c.ID, Ownership: ownership(thief), Lease: lease})[0].Err, execution.CodeLeaseLost)
 	}
-	k.same("record", store.Record{Control: c, Now: k.now()}, k.read(c.ID))
+	k.shows("record", store.Record{Control: c, Now: k.now()}, k.read(c.ID))
 }
 
 func transitionMargin(k *kit) {
@@ -156,7 +156,7 @@ func transitionRefused(k *kit) {
 	k.refused(err, execution.CodeInvalidInput)
 	_, err = k.Store.Transition(k.ctx, c, execution.Fail{Owned: k.owned(c, event("a")), Error: broken, DropProgress: true})
 	k.refused(err, execution.CodeInvalidTransition)
-	k.same("record", store.Record{Control: c, Now: k.now()}, k.read(c.ID))
+	k.shows("record", store.Record{Control: c, Now: k.now()}, k.read(c.ID))
 	k.same("leases", int64(1), k.leases())
 }
 
@@ -192,7 +192,7 @@ func transitionRepair(k *kit) {
 	c := k.start()
 	c = k.do(c, execution.Report{Owned: k.owned(c, event("a"), event("b"))})
 	c = k.do(c, execution.Fail{Owned: k.owned(c), Error: broken, DropProgress: true})
-	k.same("record", store.Record{Control: c, Error: broken.Encode(), Now: k.now()}, k.read(c.ID))
+	k.shows("record", store.Record{Control: c, Error: broken.Encode(), Now: k.now()}, k.read(c.ID))
 	k.same("progress", int64(0), c.ProgressSequence)
 }
 

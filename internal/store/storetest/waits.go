@@ -24,7 +24,7 @@ func waitDefault(k *kit) {
 	k.Advance(time.Hour)
 	want := k.expected(c, execution.ExpireWait{Sequence: c.WaitSequence, Default: []byte(`1`)}, k.now())
 	k.same("maintained", store.Maintained{Defaulted: 1}, k.maintain())
-	k.same("record", store.Record{Control: want, Now: k.now()}, k.read(c.ID))
+	k.shows("record", store.Record{Control: want, Now: k.now()}, k.read(c.ID))
 	k.same("answer", `{"a":[1.0,{}]}`, string(k.claim().Answer))
 }
 
@@ -41,7 +41,7 @@ func waitFails(k *kit) {
 	want := k.expected(c, execution.ExpireWait{Sequence: c.WaitSequence}, k.now())
 	k.same("maintained", store.Maintained{Failed: 1}, k.maintain())
 	r := k.read(c.ID)
-	k.same("record", store.Record{Control: want, Error: r.Error, Now: k.now()}, r)
+	k.shows("record", store.Record{Control: want, Error: r.Error, Now: k.now()}, r)
 	f, err := execution.DecodeFailure(r.Error)
 	k.ok(err)
 	k.same("code", execution.FailureWaitExpired, f.Code)

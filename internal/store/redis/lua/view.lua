@@ -1,6 +1,12 @@
 -- What a client may see of an execution.
 
--- {control, progress, result, error, wait}, and why cancellation was asked for where it was; nil where one of the first five is of
+-- When an ended execution is removed, with its idempotency key; 0: it has not ended, or left the index.
+local function expires(c)
+  local at = ENDED[c.s] and redis.pcall('ZSCORE', anchor .. 'retention', c.id)
+  return at and not failed(at) and tonumber(at) or 0
+end
+
+-- {control, progress, result, error, wait, why cancellation was asked for, when it expires}; nil where one of the first five is of
 -- another type. MGET takes such a key for none.
 local function view(c)
   local progress, got = {}, {false, false, false}
@@ -16,7 +22,7 @@ local function view(c)
   local needed = ({c = 'r', f = 'e', w = 'w'})[c.s]
   local there = ({c = got[1], f = got[2], w = got[3]})[c.s]
   if needed and not there and redis.call('EXISTS', key(needed, c.id)) == 1 then return nil end
-  return {record(c), progress, got[1], got[2], got[3], got[4]}
+  return {record(c), progress, got[1], got[2], got[3], got[4] or false, expires(c)}
 end
 
 -- The reply for an execution as it stands, for who asks to see it: an outcome, the time, and the view of it.
@@ -28,7 +34,7 @@ end
 
 -- The same for who asked for something else. What can't be read is left out: it must not hide that the change was made.
 local function answer(outcome, c)
-  return {outcome, us, view(c) or {record(c), {}, false, false, false}}
+  return {outcome, us, view(c) or {record(c), {}, false, false, false, false, 0}}
 end
 
 -- The execution that an idempotency key is bound to, or nil and why. A binding whose execution is gone does not count.
