@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -67,6 +68,10 @@ type SubmitOptions struct {
 	// Wait asks the server to hold its answer back until the execution has ended, in whole seconds, of which it takes up to 60. What
 	// has not ended by then is returned as it stands. 0: as soon as it is accepted.
 	Wait time.Duration
+	// Owner is whose execution it is. Empty: the token's. A token that is limited to an owner may name that one only.
+	Owner string
+	// TraceParent and TraceState are the headers of W3C Trace Context that go along to who does the work. Empty: none.
+	TraceParent, TraceState string
 	// Labels are what the execution is to be found by: up to 8, with keys of a-z 0-9 . _ / - and values of up to 63
 	// characters.
 	Labels map[string]string
@@ -84,9 +89,23 @@ type SubmitOptions struct {
 
 // request is the body of a submission.
 func (o *SubmitOptions) request(input json.RawMessage) contract.SubmitRequest {
-	body := contract.SubmitRequest{Input: input, Labels: o.Labels, Priority: o.Priority, Delay: o.Delay.Seconds(), QueueTTL: o.QueueTTL.Seconds()}
+	body := contract.SubmitRequest{Input: input, Owner: o.Owner, Labels: o.Labels, Priority: o.Priority, Delay: o.Delay.Seconds(), QueueTTL: o.QueueTTL.Seconds()}
 	body.RunAt, body.Deadline = moment(o.RunAt), moment(o.Deadline)
 	return body
+}
+
+func (o *SubmitOptions) header() http.Header {
+	h := http.Header{}
+	if o.Wait > 0 {
+		h.Set("Prefer", fmt.Sprintf("wait=%d", seconds(o.Wait)))
+	}
+	if o.TraceParent != "" {
+		h.Set("Traceparent", o.TraceParent)
+	}
+	if o.TraceState != "" {
+		h.Set("Tracestate", o.TraceState)
+	}
+	return h
 }
 
 // moment is a time as an option that may be left out.
@@ -109,9 +128,7 @@ func (c *Client) Submit(ctx context.Context, deployment string, input any, opts 
 		return Execution{}, fmt.Errorf("client: write input: %w", err)
 	}
 	submit := call{method: http.MethodPost, path: submitPath(deployment), body: opts.request(data), key: opts.Key, safe: opts.Key != ""}
-	if opts.Wait > 0 {
-		submit.header = http.Header{"Prefer": {fmt.Sprintf("wait=%d", seconds(opts.Wait))}}
-	}
+	submit.header = opts.header()
 	return c.execution(ctx, submit)
 }
 
@@ -122,6 +139,25 @@ func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.
 type Item struct {
 	Input any    // as for [Client.Submit]
 	Key   string // the same as that of a single submission; empty: none
+	// Options are those of a single submission. Its Key, Wait and trace must be left out: the key is the item's, and the others are
+	// of a request. nil: every default.
+	Options *SubmitOptions
+}
+
+// submission is the body of the item.
+func (i Item) submission() (contract.SubmitRequest, error) {
+	data, err := contract.Encode(i.Input)
+	if err != nil {
+		return contract.SubmitRequest{}, fmt.Errorf("write input: %w", err)
+	}
+	o := i.Options
+	if o == nil {
+		o = &SubmitOptions{}
+	}
+	if o.Key != "" || len(o.header()) > 0 {
+		return contract.SubmitRequest{}, errors.New("the options of an item can have no key, wait or trace")
+	}
+	return o.request(data), nil
 }
 
 // Outcome is what became of an item: one of an execution and a problem.
@@ -137,11 +173,11 @@ func (c *Client) SubmitBatch(ctx context.Context, deployment string, items []Ite
 	body := contract.BatchRequest{Items: make([]contract.BatchItem, len(items))}
 	safe := true
 	for i, item := range items {
-		data, err := contract.Encode(item.Input)
+		submission, err := item.submission()
 		if err != nil {
-			return nil, fmt.Errorf("client: write input %d: %w", i, err)
+			return nil, fmt.Errorf("client: item %d: %w", i, err)
 		}
-		body.Items[i] = contract.BatchItem{Submission: contract.SubmitRequest{Input: data}, IdempotencyKey: item.Key}
+		body.Items[i] = contract.BatchItem{Submission: submission, IdempotencyKey: item.Key}
 		safe = safe && item.Key != ""
 	}
 	answer, err := c.do(ctx, call{method: http.MethodPost, path: append(submitPath(deployment), "batch"), body: body, safe: safe})

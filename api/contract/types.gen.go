@@ -29,6 +29,24 @@ func (e ActorKind) Valid() bool {
 	}
 }
 
+// Defines values for BulkResubmitRequestRevision.
+const (
+	BulkResubmitRequestRevisionCurrent BulkResubmitRequestRevision = "current"
+	BulkResubmitRequestRevisionSame    BulkResubmitRequestRevision = "same"
+)
+
+// Valid indicates whether the value is a known member of the BulkResubmitRequestRevision enum.
+func (e BulkResubmitRequestRevision) Valid() bool {
+	switch e {
+	case BulkResubmitRequestRevisionCurrent:
+		return true
+	case BulkResubmitRequestRevisionSame:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ExecutionStatus.
 const (
 	ExecutionStatusCanceled  ExecutionStatus = "canceled"
@@ -126,9 +144,11 @@ const (
 	ProblemCodeInvalidRequest            ProblemCode = "invalid_request"
 	ProblemCodeKeyReused                 ProblemCode = "key_reused"
 	ProblemCodeMethodNotAllowed          ProblemCode = "method_not_allowed"
+	ProblemCodeMoreMatch                 ProblemCode = "more_match"
 	ProblemCodeNoResult                  ProblemCode = "no_result"
 	ProblemCodeNoSuchRoute               ProblemCode = "no_such_route"
 	ProblemCodeNotConfigured             ProblemCode = "not_configured"
+	ProblemCodeNotEnded                  ProblemCode = "not_ended"
 	ProblemCodeNotFound                  ProblemCode = "not_found"
 	ProblemCodeNotWaiting                ProblemCode = "not_waiting"
 	ProblemCodeOwnerCapacityReached      ProblemCode = "owner_capacity_reached"
@@ -177,11 +197,15 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ProblemCodeMethodNotAllowed:
 		return true
+	case ProblemCodeMoreMatch:
+		return true
 	case ProblemCodeNoResult:
 		return true
 	case ProblemCodeNoSuchRoute:
 		return true
 	case ProblemCodeNotConfigured:
+		return true
+	case ProblemCodeNotEnded:
 		return true
 	case ProblemCodeNotFound:
 		return true
@@ -212,6 +236,24 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeUnsupportedMediaType:
 		return true
 	case ProblemCodeWaitMoved:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ResubmitRequestRevision.
+const (
+	ResubmitRequestRevisionCurrent ResubmitRequestRevision = "current"
+	ResubmitRequestRevisionSame    ResubmitRequestRevision = "same"
+)
+
+// Valid indicates whether the value is a known member of the ResubmitRequestRevision enum.
+func (e ResubmitRequestRevision) Valid() bool {
+	switch e {
+	case ResubmitRequestRevisionCurrent:
+		return true
+	case ResubmitRequestRevisionSame:
 		return true
 	default:
 		return false
@@ -319,6 +361,149 @@ type BatchResult struct {
 	// Status The status that the submission alone would have been answered with.
 	Status int `json:"status"`
 }
+
+// BulkAnswer How far it has come. But for `total`, the numbers are those of this request.
+type BulkAnswer struct {
+	// AsOf RFC 3339 in UTC with milliseconds.
+	//
+	// Examples: 2026-03-01T09:30:00.000Z
+	AsOf Timestamp `json:"as_of"`
+
+	// Confirmation What a real run begins with, at the end of a dry run; otherwise null.
+	Confirmation *string `json:"confirmation"`
+
+	// Cursor Where the next request goes on; null where the run has come to its end.
+	Cursor *string `json:"cursor"`
+	Done   int64   `json:"done"`
+	DryRun bool    `json:"dry_run"`
+
+	// Failed Those to which it could not be done. They hold up no others.
+	Failed int64 `json:"failed"`
+
+	// Failures The first 20 of them.
+	Failures []BulkFailure `json:"failures"`
+
+	// Matched Executions that the request took on, or counted.
+	Matched int64 `json:"matched"`
+
+	// Skipped Those that needed nothing done, by the reason: `not_found` (erased meanwhile), `ended` (before it could be canceled), `not_ended` (not to be
+	// resubmitted), `resubmitted` (by an earlier try). More may come.
+	Skipped map[string]int64 `json:"skipped"`
+
+	// Stopped Why the request broke off early, such as `capacity_reached`, or null. With a status of 429 or 503 it makes sense to go on from the
+	// cursor a little later.
+	Stopped *Problem `json:"stopped"`
+
+	// Total The same of all requests of the run so far.
+	Total int64 `json:"total"`
+}
+
+// BulkCancelRequest defines model for BulkCancelRequest.
+type BulkCancelRequest struct {
+	// All That all executions are meant, in place of a filter.
+	All *bool `json:"all,omitempty"`
+
+	// Confirmation What a dry run with the same filter answered at its end. Without it nothing is done.
+	Confirmation *string `json:"confirmation,omitempty"`
+
+	// Cursor Where to go on, the `cursor` of the request before.
+	Cursor *string `json:"cursor,omitempty"`
+
+	// DryRun Whether they are only counted.
+	DryRun *bool `json:"dry_run,omitempty"`
+
+	// Filter Which executions are meant, by what a listing filters by. What several members name must all fit.
+	Filter *BulkFilter `json:"filter,omitempty"`
+
+	// Limit How many executions the request takes on at most, up to 1,000, or 10,000 in a dry run. Without it, as many as may be.
+	Limit *int64 `json:"limit,omitempty"`
+
+	// Reason Why, for the record. Up to 1,000 characters.
+	Reason *string `json:"reason,omitempty"`
+}
+
+// BulkEraseRequest defines model for BulkEraseRequest.
+type BulkEraseRequest struct {
+	// All That all executions are meant, in place of a filter.
+	All *bool `json:"all,omitempty"`
+
+	// Confirmation What a dry run with the same filter answered at its end. Without it nothing is done.
+	Confirmation *string `json:"confirmation,omitempty"`
+
+	// Cursor Where to go on, the `cursor` of the request before.
+	Cursor *string `json:"cursor,omitempty"`
+
+	// DryRun Whether they are only counted.
+	DryRun *bool `json:"dry_run,omitempty"`
+
+	// Filter Which executions are meant, by what a listing filters by. What several members name must all fit.
+	Filter *BulkFilter `json:"filter,omitempty"`
+
+	// Limit How many executions the request takes on at most, up to 1,000, or 10,000 in a dry run. Without it, as many as may be.
+	Limit *int64 `json:"limit,omitempty"`
+}
+
+// BulkFailure defines model for BulkFailure.
+type BulkFailure struct {
+	// ExecutionID An execution's id. Opaque, and not to be guessed.
+	ExecutionID ExecutionID `json:"execution_id"`
+
+	// Problem A problem document (RFC 9457).
+	Problem Problem `json:"problem"`
+}
+
+// BulkFilter Which executions are meant, by what a listing filters by. What several members name must all fit.
+type BulkFilter struct {
+	// CreatedBefore Submitted before this time.
+	CreatedBefore *time.Time `json:"created_before,omitempty"`
+
+	// CreatedFrom Submitted at this time or later.
+	CreatedFrom *time.Time `json:"created_from,omitempty"`
+	Deployment  *string    `json:"deployment,omitempty"`
+
+	// Labels What the execution is to be found by: up to 8 names of 1 to 63 of the characters `a-z 0-9 . _ / -`, with values of up
+	// to 63 characters.
+	//
+	//
+	// Examples: {"order":"4711","team":"search"}
+	Labels *Labels `json:"labels,omitempty"`
+
+	// Owner A token that is limited to an owner may name that one only.
+	Owner    *string `json:"owner,omitempty"`
+	Revision *string `json:"revision,omitempty"`
+
+	// Status Any of these. Without it, those that the operation can be done to; others are refused.
+	Status *[]ExecutionStatus `json:"status,omitempty"`
+}
+
+// BulkResubmitRequest defines model for BulkResubmitRequest.
+type BulkResubmitRequest struct {
+	// All That all executions are meant, in place of a filter.
+	All *bool `json:"all,omitempty"`
+
+	// Confirmation What a dry run with the same filter answered at its end. Without it nothing is done.
+	Confirmation *string `json:"confirmation,omitempty"`
+
+	// Cursor Where to go on, the `cursor` of the request before.
+	Cursor *string `json:"cursor,omitempty"`
+
+	// DryRun Whether they are only counted.
+	DryRun *bool `json:"dry_run,omitempty"`
+
+	// Filter Which executions are meant, by what a listing filters by. What several members name must all fit.
+	Filter *BulkFilter `json:"filter,omitempty"`
+
+	// Limit How many executions the request takes on at most, up to 1,000, or 10,000 in a dry run. Without it, as many as may be.
+	Limit *int64 `json:"limit,omitempty"`
+
+	// Revision Under which revision the new execution is to run: that of the deployment as it is now (`current`, as without it), or the one
+	// that the old one had (`same`), which waits for a worker that serves it.
+	Revision *BulkResubmitRequestRevision `json:"revision,omitempty"`
+}
+
+// BulkResubmitRequestRevision Under which revision the new execution is to run: that of the deployment as it is now (`current`, as without it), or the one
+// that the old one had (`same`), which waits for a worker that serves it.
+type BulkResubmitRequestRevision string
 
 // CancelRequest defines model for CancelRequest.
 type CancelRequest struct {
@@ -749,6 +934,17 @@ type ProgressEvent struct {
 	Timestamp Timestamp `json:"timestamp"`
 }
 
+// ResubmitRequest defines model for ResubmitRequest.
+type ResubmitRequest struct {
+	// Revision Under which revision the new execution is to run: that of the deployment as it is now (`current`, as without it), or the one
+	// that the old one had (`same`), which waits for a worker that serves it.
+	Revision *ResubmitRequestRevision `json:"revision,omitempty"`
+}
+
+// ResubmitRequestRevision Under which revision the new execution is to run: that of the deployment as it is now (`current`, as without it), or the one
+// that the old one had (`same`), which waits for a worker that serves it.
+type ResubmitRequestRevision string
+
 // ResumeRequest defines model for ResumeRequest.
 type ResumeRequest struct {
 	// Input Any JSON value. It comes back byte for byte, but for insignificant white space.
@@ -997,6 +1193,13 @@ type Unprocessable = Problem
 // UnsupportedMediaType A problem document (RFC 9457).
 type UnsupportedMediaType = Problem
 
+// BulkResubmitParams defines parameters for BulkResubmit.
+type BulkResubmitParams struct {
+	// IdempotencyKey A key of the client's choice, 1 to 512 bytes of UTF-8 without control characters. It may stand in double quotes,
+	// which are then not part of it, with `\"` for a quote and `\\` for a backslash. A random UUID will do.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // SubmitExecutionParams defines parameters for SubmitExecution.
 type SubmitExecutionParams struct {
 	// IdempotencyKey A key of the client's choice, 1 to 512 bytes of UTF-8 without control characters. It may stand in double quotes,
@@ -1058,6 +1261,17 @@ type GetInputParams struct {
 	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
 }
 
+// ResubmitExecutionParams defines parameters for ResubmitExecution.
+type ResubmitExecutionParams struct {
+	// IdempotencyKey A key of the client's choice, 1 to 512 bytes of UTF-8 without control characters. It may stand in double quotes,
+	// which are then not part of it, with `\"` for a quote and `\\` for a backslash. A random UUID will do.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+
+	// Prefer Preferences (RFC 7240), of which two are known: `wait=N`, to be answered when the work has ended, after N seconds at the
+	// latest, of which more than 60 count as 60; and `respond-async`, to be answered at once, which is so anyway.
+	Prefer *Prefer `json:"Prefer,omitempty"`
+}
+
 // GetResultParams defines parameters for GetResult.
 type GetResultParams struct {
 	// IfNoneMatch Entity tags that the client knows, as they came in `ETag`.
@@ -1110,6 +1324,15 @@ type HayhooksSubmitParams struct {
 	IdempotencyKey *HayhooksKey `json:"Idempotency-Key,omitempty"`
 }
 
+// BulkCancelJSONRequestBody defines body for BulkCancel for application/json ContentType.
+type BulkCancelJSONRequestBody = BulkCancelRequest
+
+// BulkEraseJSONRequestBody defines body for BulkErase for application/json ContentType.
+type BulkEraseJSONRequestBody = BulkEraseRequest
+
+// BulkResubmitJSONRequestBody defines body for BulkResubmit for application/json ContentType.
+type BulkResubmitJSONRequestBody = BulkResubmitRequest
+
 // SubmitExecutionJSONRequestBody defines body for SubmitExecution for application/json ContentType.
 type SubmitExecutionJSONRequestBody = SubmitRequest
 
@@ -1118,6 +1341,9 @@ type SubmitBatchJSONRequestBody = BatchRequest
 
 // CancelExecutionJSONRequestBody defines body for CancelExecution for application/json ContentType.
 type CancelExecutionJSONRequestBody = CancelRequest
+
+// ResubmitExecutionJSONRequestBody defines body for ResubmitExecution for application/json ContentType.
+type ResubmitExecutionJSONRequestBody = ResubmitRequest
 
 // ResumeExecutionJSONRequestBody defines body for ResumeExecution for application/json ContentType.
 type ResumeExecutionJSONRequestBody = ResumeRequest

@@ -1,12 +1,14 @@
 package windrow
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/windrow-run/windrow/api/contract"
 	"github.com/windrow-run/windrow/internal/execution"
+	"github.com/windrow-run/windrow/internal/httpapi/problem"
 )
 
 // Error says why an operation on executions was refused or failed.
@@ -35,6 +37,10 @@ func (e *Error) Unwrap() error { return e.Err }
 func public(err error) error {
 	if err == nil {
 		return nil
+	}
+	if refused, ok := errors.AsType[*problem.Error](err); ok {
+		p := refused.Problem
+		return &Error{Code: p.Code, Message: cmp.Or(p.Detail, p.Title), Errors: p.Errors}
 	}
 	e := &Error{Code: contract.ProblemCode(execution.CodeOf(err)), Err: err}
 	if !e.Code.Valid() {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/windrow-run/windrow/api/contract"
 	"github.com/windrow-run/windrow/internal/execution"
@@ -15,15 +16,40 @@ import (
 	"github.com/windrow-run/windrow/internal/stream"
 )
 
-// SubmitOptions are the options of a submission.
+// SubmitOptions are the options of a submission. They have the limits that they have over HTTP.
 type SubmitOptions struct {
-	// Key makes the submission idempotent, 1 to 512 bytes: the same key with the same input gives the same execution, also
+	// Key makes the submission idempotent, 1 to 512 bytes: the same key with the same input and options gives the same execution, also
 	// where one of the two came over HTTP. Empty: none.
 	Key string
+	// Owner is whose execution it is. Empty: nobody's.
+	Owner string
+	// Labels are what the execution is to be found by: up to 8.
+	Labels map[string]string
+	// Priority is from 0 to 9; work of a higher one is started earlier.
+	Priority int64
+	// RunAt is the time before which the work is not started; Delay is after how long it is at the earliest. Not both.
+	RunAt time.Time
+	Delay time.Duration
+	// QueueTTL is after how long the execution fails if no worker has taken it up. 0: never.
+	QueueTTL time.Duration
+	// Deadline is by when the execution must have ended, else it fails. Zero: never.
+	Deadline time.Time
+	// TraceParent and TraceState, of W3C Trace Context, go along to who does the work. Empty, or not as the standard has them: none.
+	TraceParent, TraceState string
 }
 
-// maxKeyBytes bounds a key.
-const maxKeyBytes = 512
+// body is the one that an HTTP client would send: a key is bound to its bytes.
+func (o *SubmitOptions) body(input json.RawMessage) contract.SubmitRequest {
+	body := contract.SubmitRequest{Input: input, Owner: o.Owner, Labels: o.Labels, Priority: o.Priority, Delay: o.Delay.Seconds(),
+		QueueTTL: o.QueueTTL.Seconds()}
+	if at := o.RunAt.UTC(); !at.IsZero() {
+		body.RunAt = &at
+	}
+	if at := o.Deadline.UTC(); !at.IsZero() {
+		body.Deadline = &at
+	}
+	return body
+}
 
 // Submit hands in work for a deployment of this server and returns the execution's id as soon as it is accepted. Input is
 // anything that can be written as JSON; a [json.RawMessage] goes as it is. A nil opts takes every default.
@@ -34,14 +60,20 @@ func (s *Server) Submit(ctx context.Context, deployment string, input any, opts 
 	if opts == nil {
 		opts = &SubmitOptions{}
 	}
-	if len(opts.Key) > maxKeyBytes {
-		return "", &Error{Code: contract.ProblemCodeInvalidIdempotencyKey, Message: "the key must have at most 512 bytes"}
-	}
-	data, body, err := s.document(input)
+	data, _, err := s.document(input)
 	if err != nil {
 		return "", err
 	}
-	out, err := s.app.Runtime.Submit(ctx, runtime.SubmitRequest{Deployment: deployment, Key: opts.Key, Body: body, Input: data})
+	body, err := contract.Encode(opts.body(data))
+	if err != nil {
+		return "", public(err)
+	}
+	trace := execution.Trace{Parent: opts.TraceParent, State: opts.TraceState}
+	req, err := httpapi.Submission(deployment, opts.Key, trace, body)
+	if err != nil {
+		return "", public(err)
+	}
+	out, err := s.app.Runtime.Submit(ctx, req)
 	if err != nil {
 		return "", public(err)
 	}

@@ -269,3 +269,33 @@ func TestAuthIsNeeded(t *testing.T) {
 		}
 	}
 }
+
+// Options are those of HTTP clients: the same key with the same ones gives the same execution, whichever way it came.
+func TestSubmitOptions(t *testing.T) {
+	t.Parallel()
+	s, stop := run(t, windrow.Options{})
+	defer stop()
+	opts := windrow.SubmitOptions{Key: "k", Owner: "ann", Labels: map[string]string{"team": "x"}, Priority: 7, Delay: time.Hour,
+		Deadline: time.Date(2030, 1, 31, 8, 0, 0, 0, time.UTC), QueueTTL: 2 * time.Hour}
+	id := submit(t, s, "ask", struct{}{}, &opts)
+	e, err := s.Get(t.Context(), id)
+	if err != nil || e.Labels["team"] != "x" || e.Priority != 7 || !e.Deadline.Equal(opts.Deadline) || e.AvailableAt.Sub(e.CreatedAt.Time) != time.Hour {
+		t.Errorf("%+v, %v", e, err)
+	}
+	host := httptest.NewServer(s.Handler())
+	defer host.Close()
+	c, err := client.New(host.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := c.Submit(t.Context(), "ask", struct{}{}, &client.SubmitOptions{Key: "k", Owner: "ann", Labels: opts.Labels, Priority: 7,
+		Delay: time.Hour, Deadline: opts.Deadline, QueueTTL: opts.QueueTTL})
+	if err != nil || again.ExecutionID != id {
+		t.Errorf("%s over HTTP, %s without: %v", again.ExecutionID, id, err)
+	}
+	for _, o := range []windrow.SubmitOptions{{Priority: 10}, {Owner: "a\x00"}, {Labels: map[string]string{"A": ""}}, {RunAt: time.Now(), Delay: 1}, {Delay: -1}} {
+		if _, err := s.Submit(t.Context(), "ask", struct{}{}, &o); err == nil {
+			t.Errorf("%+v is accepted", o)
+		}
+	}
+}

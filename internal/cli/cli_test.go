@@ -101,8 +101,18 @@ const (
 	listEnd    = `{"items":[],"next_cursor":null}`
 	erased     = `{"executions":1,"unfinished":1,"keys":2,"kept":1,"more":false}`
 	erasedPart = `{"executions":3,"unfinished":0,"keys":0,"kept":0,"more":true}`
+	bulkHead   = `{"as_of":"2026-01-02T03:04:05.678Z","done":%d,"matched":%d,"total":%d,"failed":%d,"failures":%s,"skipped":%s,"stopped":%s,"cursor":%s,"confirmation":%s,"dry_run":%v}`
 	submitPath = "POST /v1/deployments/story/executions"
 	streamPath = "GET /v1/executions/e1/stream"
+)
+
+// Answers to bulk requests.
+var (
+	countedPart = fmt.Sprintf(bulkHead, 0, 2, 2, 0, "[]", "{}", "null", `"c0"`, "null", true)
+	counted     = fmt.Sprintf(bulkHead, 0, 3, 5, 0, "[]", "{}", "null", "null", `"ok"`, true)
+	bulkPart    = fmt.Sprintf(bulkHead, 0, 2, 2, 1, `[{"execution_id":"e9","problem":{"detail":"It can't be read."}}]`, `{"not_found":1}`, "null", `"c1"`, "null", false)
+	bulkEnd     = fmt.Sprintf(bulkHead, 3, 3, 5, 0, "[]", "{}", "null", "null", "null", false)
+	bulkStopped = fmt.Sprintf(bulkHead, 0, 0, 0, 0, "[]", "{}", `{"status":409,"code":"more_match","detail":"More match."}`, `"c1"`, "null", false)
 )
 
 // Each client command is its request, prints what it was asked for, and exits with what came of it.
@@ -182,11 +192,31 @@ func TestClientCommands(t *testing.T) {
 		"erase":          {"erase e1", "", map[string][]string{"DELETE /v1/executions/e1": {erased}}, 0, "executions 1, unfinished 1, keys 2\n", "1 stay", []string{""}},
 		"erase nothing":  {"erase e2", "", nil, 1, "", "Not Found", []string{""}},
 		"erase an owner": {"erase --owner a --yes", "", map[string][]string{"DELETE /v1/owners/a": {erasedPart, erased}}, 0, "executions 4, unfinished 1, keys 2\n", "1 stay", []string{"", ""}},
-		"erase unsure":   {"erase --owner a", "", nil, 2, "", "add --yes", nil},
-		"erase both":     {"erase e1 --owner a", "", nil, 2, "", "either an id or --owner", nil},
+		"erase unsure":   {"erase --owner a", "", nil, 2, "", "add --dry-run to count them, or --yes", nil},
+		"erase both":     {"erase e1 --owner a", "", nil, 2, "", "either ids or filters", nil},
 		"erase nobody":   {"erase --owner= --yes", "", nil, 2, "", "--owner: it is empty", nil},
-		"erase no id":    {"erase", "", nil, 2, "", "either an id or --owner", nil},
-		"watch nothing":  {"watch e2", "", nil, 1, "", "Not Found", []string{""}},
+		"erase no id":    {"erase", "", nil, 2, "", "takes an id, or filters", nil},
+		"erase many": {"erase --owner a --status failed --yes", "", map[string][]string{"POST /v1/bulk/erase": {counted, bulkPart, bulkEnd}}, 1,
+			"erased 3, skipped as not_found 1, failed 1\n", "e9: It can't be read.\n2 of 5\nwindrow: 1 failed\n", []string{
+				`{"dry_run":true,"filter":{"owner":"a","status":["failed"]}}`, `{"confirmation":"ok","filter":{"owner":"a","status":["failed"]}}`,
+				`{"confirmation":"ok","cursor":"c1","filter":{"owner":"a","status":["failed"]}}`}},
+		"cancel count": {"cancel --deployment story --label a=b --dry-run", "", map[string][]string{"POST /v1/bulk/cancel": {countedPart, counted}}, 0,
+			"5 would be canceled\n", "counted 2\n", []string{`{"dry_run":true,"filter":{"deployment":"story","labels":{"a":"b"}}}`,
+				`{"cursor":"c0","dry_run":true,"filter":{"deployment":"story","labels":{"a":"b"}}}`}},
+		"cancel too many": {"cancel --all --yes --at-most 4", "", map[string][]string{"POST /v1/bulk/cancel": {counted}}, 1, "", "more than --at-most 4: nothing was done", []string{`{"all":true,"dry_run":true}`}},
+		"cancel both":     {"cancel e1 --all", "", nil, 2, "", "either ids or filters", nil},
+		"cancel nothing":  {"cancel", "", nil, 2, "", "takes an id, or filters", nil},
+		"cancel unsure":   {"cancel --all", "", nil, 2, "", "add --dry-run", nil},
+		"cancel odd time": {"cancel --from x --yes", "", nil, 2, "", "--from: it must be a time", nil},
+		"retry":           {"retry e1 e2 --key k --same-revision", "", map[string][]string{"POST /v1/executions/e1/resubmit": {strings.Replace(queued, "e1", "e5", 1)}}, 1, "e5\n", "windrow: e2: Not Found (404)", []string{`{"revision":"same"} key=k`, `{"revision":"same"} key=k`}},
+		"retry JSON":      {"retry e1 --json", "", map[string][]string{"POST /v1/executions/e1/resubmit": {queued}}, 0, queued + "\n", "", []string{`{}`}},
+		"retry many": {"retry --status failed --yes --json --key k", "", map[string][]string{"POST /v1/bulk/resubmit": {counted, bulkEnd}}, 0,
+			`{"as_of":"2026-01-02T03:04:05.678Z","confirmation":null,"cursor":null,"done":3,"dry_run":false,"failed":0,"failures":[],"matched":3,"skipped":{},"stopped":null,"total":5}` + "\n", "", []string{
+				`{"dry_run":true,"filter":{"status":["failed"]}}`, `{"confirmation":"ok","filter":{"status":["failed"]}} key=k`}},
+		"retry stopped": {"retry --all --yes", "", map[string][]string{"POST /v1/bulk/resubmit": {counted, bulkStopped}}, 1, "resubmitted 0, failed 0\n",
+			"windrow: More match. (409 more_match)", []string{`{"all":true,"dry_run":true}`, `{"all":true,"confirmation":"ok"}`}},
+		"submit owner":  {"submit story 1 --owner a", "", map[string][]string{submitPath: {queued}}, 0, "e1\n", "", []string{`{"input":1,"owner":"a"}`}},
+		"watch nothing": {"watch e2", "", nil, 1, "", "Not Found", []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -25,7 +25,8 @@ const (
 
 func (m *Main) addClient(root *cobra.Command) {
 	for _, cmd := range []*cobra.Command{
-		m.submitCommand(), m.getCommand(), m.listCommand(), m.historyCommand(), m.watchCommand(), m.resumeCommand(), m.cancelCommand(), m.eraseCommand(),
+		m.submitCommand(), m.getCommand(), m.listCommand(), m.historyCommand(), m.watchCommand(), m.resumeCommand(), m.cancelCommand(),
+		m.retryCommand(), m.eraseCommand(),
 		m.payloadCommand("result", "Print what an execution came to", (*client.Client).Result),
 		m.payloadCommand("input", "Print what an execution was submitted with", (*client.Client).Input),
 	} {
@@ -164,9 +165,19 @@ func (m *Main) resumeCommand() *cobra.Command {
 
 func (m *Main) cancelCommand() *cobra.Command {
 	var reason string
+	var flags bulkFlags
 	cmd := &cobra.Command{
-		Use: "cancel ID", Short: "Ask an execution to stop", Args: arguments(1, 1, "an id"),
+		Use: "cancel ID | FILTERS --dry-run|--yes", Short: "Ask an execution, or many, to stop", Args: arguments(0, 1, "an id"),
+		Long: "Ask an execution to stop, and print it as it then stands." + bulkHelp,
+		Example: "  windrow cancel 4YtGzq0XnJ2rVb8mKd7Lw1Qs --reason 'the order was withdrawn'\n" +
+			"  windrow cancel --deployment story --status queued --dry-run",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := flags.check(cmd, args); err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return m.bulk(cmd, client.ActionCancel, "canceled", flags, client.BulkOptions{Reason: reason})
+			}
 			c, err := m.clientOf(cmd)
 			if err != nil {
 				return err
@@ -178,6 +189,8 @@ func (m *Main) cancelCommand() *cobra.Command {
 			return m.print(e)
 		},
 	}
+	flags.add(cmd, "cancel")
+	cmd.Flags().BoolVar(&flags.yes, "yes", false, "cancel what the filters choose")
 	cmd.Flags().StringVar(&reason, "reason", "", "why; kept with the execution")
 	return cmd
 }

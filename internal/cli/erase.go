@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -11,21 +12,22 @@ import (
 )
 
 func (m *Main) eraseCommand() *cobra.Command {
-	var owner string
-	var sure bool
+	var flags bulkFlags
 	cmd := &cobra.Command{
-		Use: "erase ID | --owner OWNER --yes", Short: "Remove an execution, or all of an owner, with everything they have",
-		Long: "Remove an execution, or all executions of an owner, with everything that belongs to them. Work under way is ended. " +
-			"It can't be undone. The token must have the scope admin.",
-		Args: arguments(0, 1, "an id, or --owner"),
+		Use: "erase ID | --owner OWNER --yes | FILTERS --dry-run|--yes", Short: "Remove an execution, or many, with everything they have",
+		Long: "Remove an execution, all executions of an owner, or those that filters choose, with everything that belongs to them. Work under " +
+			"way is ended. It can't be undone. The token must have the scope admin.\n\n--owner with nothing but --yes takes along what is " +
+			"submitted meanwhile, until the owner has nothing left." + bulkHelp,
+		Args: arguments(0, 1, "an id, or filters"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case (len(args) == 1) == cmd.Flags().Changed("owner"):
-				return usageError(errors.New("erase takes either an id or --owner"))
-			case len(args) == 0 && owner == "":
+			if cmd.Flags().Changed("owner") && flags.Owner == "" {
 				return usageError(errors.New("--owner: it is empty"))
-			case len(args) == 0 && !sure:
-				return usageError(errors.New("--owner erases all executions of the owner, also those that run: add --yes"))
+			}
+			if err := flags.check(cmd, args); err != nil {
+				return err
+			}
+			if len(args) == 0 && !flags.wholeOwner(cmd) {
+				return m.bulk(cmd, client.ActionErase, "erased", flags, client.BulkOptions{})
 			}
 			c, err := m.clientOf(cmd)
 			if err != nil {
@@ -36,33 +38,42 @@ func (m *Main) eraseCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return m.tell(e)
+				return m.tell(e, flags.json)
 			}
-			return m.eraseOwner(cmd, c, owner)
+			return m.eraseOwner(cmd, c, flags)
 		},
 	}
-	cmd.Flags().StringVar(&owner, "owner", "", "erase all executions of this owner")
-	cmd.Flags().BoolVar(&sure, "yes", false, "erase an owner without being asked")
+	flags.add(cmd, "erase")
+	cmd.Flags().BoolVar(&flags.yes, "yes", false, "erase an owner, or what the filters choose, without being asked")
 	return cmd
 }
 
+// wholeOwner reports whether an owner and nothing else is named, whose erasure is an operation of its own.
+func (f *bulkFlags) wholeOwner(cmd *cobra.Command) bool {
+	others := slices.DeleteFunc(append(filterNames(), "at-most"), func(name string) bool { return name == "owner" || !cmd.Flags().Changed(name) })
+	return f.yes && f.Owner != "" && len(others) == 0
+}
+
 // eraseOwner goes on until nothing is left, and tells what is gone also where it can't go on.
-func (m *Main) eraseOwner(cmd *cobra.Command, c *client.Client, owner string) error {
+func (m *Main) eraseOwner(cmd *cobra.Command, c *client.Client, flags bulkFlags) error {
 	var all contract.Erased
 	for {
-		e, err := c.EraseOwner(cmd.Context(), owner)
+		e, err := c.EraseOwner(cmd.Context(), flags.Owner)
 		all.Executions += e.Executions
 		all.Unfinished += e.Unfinished
 		all.Keys += e.Keys
 		all.Kept = e.Kept
 		if err != nil || !e.More {
-			return errors.Join(err, m.tell(all))
+			return errors.Join(err, m.tell(all, flags.json))
 		}
 	}
 }
 
 // tell prints what is gone.
-func (m *Main) tell(e contract.Erased) error {
+func (m *Main) tell(e contract.Erased, asJSON bool) error {
+	if asJSON {
+		return m.printJSON(e)
+	}
 	_, err := fmt.Fprintf(m.Stdout, "executions %d, unfinished %d, keys %d\n", e.Executions, e.Unfinished, e.Keys)
 	if e.Kept > 0 {
 		m.sayf("%d stay: a newer release has written them", e.Kept)

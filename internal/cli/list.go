@@ -16,13 +16,30 @@ import (
 	"github.com/windrow-run/windrow/api/contract"
 )
 
-type listFlags struct {
+// filterFlags choose executions.
+type filterFlags struct {
 	client.ListOptions
 	statuses    []string
 	since       time.Duration
 	from, until string
-	limit       int
-	json        bool
+}
+
+type listFlags struct {
+	filterFlags
+	limit int
+	json  bool
+}
+
+func (f *filterFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.Deployment, "deployment", "", "only those of this deployment")
+	flags.StringVar(&f.Revision, "revision", "", "only those of revisions of this name")
+	flags.StringSliceVar(&f.statuses, "status", nil, "only those that are queued, running, waiting, completed, failed or canceled; may be repeated")
+	flags.StringVar(&f.Owner, "owner", "", "only those of this owner")
+	flags.StringToStringVar(&f.Labels, "label", nil, "only those with this key=value; may be repeated")
+	flags.DurationVar(&f.since, "since", 0, "only those submitted within this time, such as 24h")
+	flags.StringVar(&f.from, "from", "", "only those submitted at this time or later, such as 2026-03-01T09:30:00Z")
+	flags.StringVar(&f.until, "before", "", "only those submitted before this time")
 }
 
 func (m *Main) listCommand() *cobra.Command {
@@ -32,15 +49,8 @@ func (m *Main) listCommand() *cobra.Command {
 		Long: "List executions, the newest first: a table, or with --json one JSON document a line. What several flags name must all fit.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return m.list(cmd, flags) },
 	}
+	flags.add(cmd)
 	f := cmd.Flags()
-	f.StringVar(&flags.Deployment, "deployment", "", "only those of this deployment")
-	f.StringVar(&flags.Revision, "revision", "", "only those of revisions of this name")
-	f.StringSliceVar(&flags.statuses, "status", nil, "only those that are queued, running, waiting, completed, failed or canceled; may be repeated")
-	f.StringVar(&flags.Owner, "owner", "", "only those of this owner")
-	f.StringToStringVar(&flags.Labels, "label", nil, "only those with this key=value; may be repeated")
-	f.DurationVar(&flags.since, "since", 0, "only those submitted within this time, such as 24h")
-	f.StringVar(&flags.from, "from", "", "only those submitted at this time or later, such as 2026-03-01T09:30:00Z")
-	f.StringVar(&flags.until, "before", "", "only those submitted before this time")
 	f.IntVar(&flags.limit, "limit", 50, "how many at most (0: all)")
 	f.BoolVar(&flags.json, "json", false, "print JSON, a line each")
 	return cmd
@@ -49,6 +59,13 @@ func (m *Main) listCommand() *cobra.Command {
 func (m *Main) list(cmd *cobra.Command, flags listFlags) error {
 	if err := flags.complete(time.Now()); err != nil {
 		return usageError(err)
+	}
+	if flags.limit < 0 {
+		return usageError(errors.New("--limit must not be negative"))
+	}
+	flags.Page = 200
+	if flags.limit > 0 {
+		flags.Page = min(flags.limit, flags.Page)
 	}
 	c, err := m.clientOf(cmd)
 	if err != nil {
@@ -74,7 +91,7 @@ func (m *Main) list(cmd *cobra.Command, flags listFlags) error {
 }
 
 // complete reads what the flags say in words.
-func (f *listFlags) complete(now time.Time) error {
+func (f *filterFlags) complete(now time.Time) error {
 	for _, status := range f.statuses {
 		f.Statuses = append(f.Statuses, contract.ExecutionStatus(status))
 	}
@@ -92,16 +109,12 @@ func (f *listFlags) complete(now time.Time) error {
 		*bound.into = t
 	}
 	switch {
-	case f.since < 0 || f.limit < 0:
-		return errors.New("--since and --limit must not be negative")
+	case f.since < 0:
+		return errors.New("--since must not be negative")
 	case f.since > 0 && f.from != "":
 		return errors.New("--since and --from don't go together")
 	case f.since > 0:
 		f.CreatedFrom = now.Add(-f.since)
-	}
-	f.Page = 200
-	if f.limit > 0 {
-		f.Page = min(f.limit, f.Page)
 	}
 	return nil
 }

@@ -25,6 +25,9 @@ func (m *Main) submitCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return m.submit(cmd, args, flags) },
 	}
 	cmd.Flags().StringVar(&flags.Key, "key", "", "idempotency key: the same input with the same key is submitted once")
+	cmd.Flags().StringVar(&flags.Owner, "owner", "", "whose it is (default: the token's)")
+	cmd.Flags().StringVar(&flags.TraceParent, "traceparent", "", "W3C Trace Context that it belongs to")
+	cmd.Flags().StringVar(&flags.TraceState, "tracestate", "", "what goes with --traceparent")
 	cmd.Flags().StringToStringVar(&flags.Labels, "label", nil, "key=value to find it by; may be repeated")
 	cmd.Flags().Int64Var(&flags.Priority, "priority", 0, "0 to 9: higher is started earlier")
 	cmd.Flags().TimeVar(&flags.RunAt, "run-at", time.Time{}, []string{time.RFC3339Nano}, "not to be started before, such as 2030-01-31T08:00:00Z")

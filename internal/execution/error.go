@@ -17,6 +17,7 @@ const (
 	CodeInvalidTransition Code = "invalid_transition"     // the command does not fit the status
 	CodeNotWaiting        Code = "not_waiting"            // an answer came, but nothing waits for one
 	CodeWaitMoved         Code = "wait_moved"             // the answer names another wait than the open one
+	CodeNotEnded          Code = "not_ended"              // only what has ended can be resubmitted
 	CodeKeyReused         Code = "key_reused"             // the idempotency key is bound to another body
 	CodeInvalidInput      Code = "invalid_input"          // input or answer does not fit its schema; see Violations
 	CodeInvalidOption     Code = "invalid_option"         // an option of a submission can't be met; see Violations

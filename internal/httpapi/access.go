@@ -37,6 +37,8 @@ type access struct {
 	operators bool
 	// token says that a stream token will do.
 	token bool
+	// many says that it is for operators, and else for one owner's token: it acts on all that the principal may see.
+	many bool
 	// hayhooks says that the operation is one of hayhooks', which a server may be run without.
 	hayhooks bool
 }
@@ -58,6 +60,10 @@ func accesses() map[string]access {
 		"DELETE /v1/owners/{owner}":                    {scope: auth.Admin},
 		"POST " + executionsPath + "{id}/resume":       {scope: auth.Resume},
 		"POST " + executionsPath + "{id}/cancel":       {scope: auth.Resume},
+		"POST " + executionsPath + "{id}/resubmit":     {scope: auth.Submit},
+		"POST /v1/bulk/cancel":                         {scope: auth.Resume, many: true},
+		"POST /v1/bulk/erase":                          {scope: auth.Admin},
+		"POST /v1/bulk/resubmit":                       {scope: auth.Submit, many: true},
 		"GET " + streamPattern:                         {scope: auth.Read, token: true},
 		"POST " + executionsPath + "{id}/stream-token": {scope: auth.Read},
 		"POST /{deployment}/run-durable":               {scope: auth.Submit, hayhooks: true},
@@ -65,11 +71,11 @@ func accesses() map[string]access {
 		"POST /{deployment}/executions/{id}/cancel":    {scope: auth.Resume, hayhooks: true},
 		"POST /{deployment}/executions/{id}/resume":    {scope: auth.Resume, hayhooks: true},
 		"GET /{deployment}/executions/{id}/stream":     {scope: auth.Read, hayhooks: true},
-		"GET /status":       {scope: auth.Admin, operators: true},
-		"GET /metrics":      {scope: auth.Admin, operators: true},
-		"GET /livez":        {},
-		"GET /readyz":       {},
-		"GET /openapi.yaml": {},
+		"GET /status":                                  {scope: auth.Admin, operators: true},
+		"GET /metrics":                                 {scope: auth.Admin, operators: true},
+		"GET /livez":                                   {},
+		"GET /readyz":                                  {},
+		"GET /openapi.yaml":                            {},
 	}
 }
 
@@ -92,6 +98,9 @@ func (a *api) admitted(next http.Handler) http.Handler {
 		}
 		if refused == nil && !p.May(takes.scope) {
 			refused = lacking(w, takes.scope)
+		}
+		if refused == nil && takes.many && p.Unlimited() && !p.May(auth.Admin) {
+			refused = lacking(w, auth.Admin)
 		}
 		if refused != nil {
 			refused.Write(w)

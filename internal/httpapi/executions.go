@@ -49,10 +49,9 @@ func (a *api) submit(ctx context.Context, p auth.Principal, deployment, key stri
 		return store.Submitted{}, refused.Err()
 	}
 	submission.Trace = trace
-	return a.Runtime.Submit(ctx, runtime.SubmitRequest{
-		Deployment: deployment, Owner: submission.owner, Labels: submission.labels, Key: key, Body: body, Input: submission.input,
-		Actor: p.Name, SubmitOptions: submission.SubmitOptions,
-	})
+	req := submission.request(deployment, key, body)
+	req.Actor = p.Name
+	return a.Runtime.Submit(ctx, req)
 }
 
 // ResumeExecution implements [route.ServerInterface].

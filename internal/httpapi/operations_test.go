@@ -103,6 +103,11 @@ func asks() map[string]func(r *rig, headers ...string) reply {
 	remove := func(path string) func(r *rig, headers ...string) reply {
 		return func(r *rig, headers ...string) reply { return r.call("DELETE", path, "", headers...) }
 	}
+	many := func(what string) func(r *rig, headers ...string) reply {
+		return func(r *rig, headers ...string) reply {
+			return r.call("POST", "/v1/bulk/"+what, `{"all":true,"dry_run":true}`, headers...)
+		}
+	}
 	all := map[string]func(r *rig, headers ...string) reply{
 		"submitExecution": func(r *rig, headers ...string) reply {
 			return r.call("POST", submitPath("echo"), `{"input":1}`, headers...)
@@ -119,6 +124,10 @@ func asks() map[string]func(r *rig, headers ...string) reply {
 			return r.call("POST", possible+"/resume", `{"input":1}`, headers...)
 		},
 		"cancelExecution":   post("/cancel"),
+		"resubmitExecution": post("/resubmit"),
+		"bulkCancel":        many("cancel"),
+		"bulkErase":         many("erase"),
+		"bulkResubmit":      many("resubmit"),
 		"eraseExecution":    remove(possible),
 		"eraseOwner":        remove("/v1/owners/acme"),
 		"streamExecution":   get(possible + "/stream"),
@@ -160,6 +169,13 @@ func successes() []provoked {
 		}},
 		{"cancelExecution", 200, "", nil, func(r *rig) reply { return r.call("POST", r.waiting(`true`)+"/cancel", "") }},
 		{"cancelExecution", 202, "", nil, func(r *rig) reply { return r.call("POST", r.running()+"/cancel", `{"reason":"r"}`) }},
+		{"resubmitExecution", 202, "", nil, func(r *rig) reply { return r.call("POST", r.reaches(r.submit("fail", "1"), "failed")+"/resubmit", "") }},
+		{"resubmitExecution", 200, "", nil, func(r *rig) reply {
+			return r.call("POST", r.reaches(r.submit("echo", "1"), "completed")+"/resubmit", `{"revision":"same"}`, "Prefer: wait=60")
+		}},
+		{"bulkCancel", 200, "", nil, func(r *rig) reply { return asks()["bulkCancel"](r) }},
+		{"bulkErase", 200, "", nil, func(r *rig) reply { return asks()["bulkErase"](r) }},
+		{"bulkResubmit", 200, "", nil, func(r *rig) reply { return asks()["bulkResubmit"](r) }},
 		{"eraseExecution", 200, "", nil, func(r *rig) reply { return r.call("DELETE", r.running(), "") }},
 		{"eraseOwner", 200, "", nil, func(r *rig) reply { return r.call("DELETE", "/v1/owners/a%2Fb%20%C3%A9", "") }},
 		{"streamExecution", 200, "", nil, func(r *rig) reply { return r.call("GET", r.submit("echo", "1")+"/stream", "") }},
@@ -207,7 +223,8 @@ func refusals() (all []provoked) {
 	long := `{"input":"` + strings.Repeat("x", testBody) + `"}`
 	for operation, path := range map[string]string{
 		"submitExecution": submitPath("echo"), "submitBatch": submitPath("echo") + "/batch", "resumeExecution": possible + "/resume", "cancelExecution": possible + "/cancel",
-		"createStreamToken": possible + "/stream-token",
+		"createStreamToken": possible + "/stream-token", "resubmitExecution": possible + "/resubmit",
+		"bulkCancel": "/v1/bulk/cancel", "bulkErase": "/v1/bulk/erase", "bulkResubmit": "/v1/bulk/resubmit",
 	} {
 		post := func(body string, headers ...string) func(r *rig) reply {
 			return func(r *rig) reply { return r.call("POST", path, body, headers...) }
@@ -240,6 +257,18 @@ func refusals() (all []provoked) {
 	return append(all,
 		provoked{"submitExecution", 400, "invalid_idempotency_key", nil, func(r *rig) reply { return asks()["submitExecution"](r, key) }},
 		provoked{"resumeExecution", 400, "invalid_idempotency_key", nil, func(r *rig) reply { return asks()["resumeExecution"](r, key) }},
+		provoked{"resubmitExecution", 400, "invalid_idempotency_key", nil, func(r *rig) reply { return asks()["resubmitExecution"](r, key) }},
+		provoked{"bulkResubmit", 400, "invalid_idempotency_key", nil, func(r *rig) reply { return asks()["bulkResubmit"](r, key) }},
+		provoked{"bulkErase", 400, "invalid_cursor", nil, func(r *rig) reply {
+			return r.call("POST", "/v1/bulk/erase", `{"all":true,"dry_run":true,"cursor":"x"}`)
+		}},
+		provoked{"bulkErase", 404, "no_such_route", func(s *setup) { s.api.Side = OperatorsSide }, func(r *rig) reply { return asks()["bulkErase"](r) }},
+		provoked{"bulkCancel", 404, "unknown_deployment", nil, func(r *rig) reply {
+			return r.call("POST", "/v1/bulk/cancel", `{"filter":{"deployment":"-"},"dry_run":true}`)
+		}},
+		provoked{"bulkResubmit", 404, "unknown_deployment", nil, func(r *rig) reply {
+			return r.call("POST", "/v1/bulk/resubmit", `{"filter":{"deployment":"-"},"dry_run":true}`)
+		}},
 		provoked{"submitExecution", 404, "unknown_deployment", nil, func(r *rig) reply {
 			return r.call("POST", submitPath("nobody"), `{"input":1}`)
 		}},
@@ -325,6 +354,15 @@ func conflicts() []provoked {
 			r.runtime.Quiesce()
 			return r.call("POST", submitPath("echo"), `{"input":1}`)
 		}},
+		{"bulkCancel", 409, "more_match", onlyIdle, func(r *rig) reply { return r.uncounted() }},
+		{"bulkErase", 409, "more_match", onlyIdle, func(r *rig) reply { return r.moreMatch("erase", `"filter":{"status":["canceled"]}`) }},
+		{"bulkResubmit", 409, "more_match", onlyIdle, func(r *rig) reply { return r.moreMatch("resubmit", `"all":true`) }},
+		{"resubmitExecution", 409, "not_ended", nil, func(r *rig) reply { return r.call("POST", r.running()+"/resubmit", "") }},
+		{"resubmitExecution", 422, "key_reused", nil, func(r *rig) reply {
+			path := r.reaches(r.submit("echo", "1"), "completed") + "/resubmit"
+			r.call("POST", path, "", key)
+			return r.call("POST", path, `{"revision":"same"}`, key)
+		}},
 		{"resumeExecution", 409, "not_waiting", nil, func(r *rig) reply {
 			return r.call("POST", r.running()+"/resume", `{"input":1}`)
 		}},
@@ -360,6 +398,7 @@ func failures() (all []provoked) {
 	for operation, code := range map[string]string{
 		"submitExecution": "unconfirmed", "resumeExecution": "unconfirmed", "cancelExecution": "unconfirmed", "eraseExecution": "unconfirmed", "eraseOwner": "unconfirmed",
 		"listExecutions": "store_unavailable", "getExecution": "store_unavailable", "streamExecution": "store_unavailable", "getReadiness": "store_unavailable",
+		"bulkCancel": "store_unavailable", "bulkErase": "store_unavailable", "bulkResubmit": "store_unavailable", "resubmitExecution": "store_unavailable",
 		"createStreamToken": "store_unavailable", "getResult": "store_unavailable", "getInput": "store_unavailable",
 		"getHistory": "store_unavailable",
 	} {
@@ -370,7 +409,7 @@ func failures() (all []provoked) {
 		}})
 	}
 	for _, operation := range []string{"submitExecution", "resumeExecution", "cancelExecution", "eraseExecution", "eraseOwner", "listExecutions", "getExecution", "streamExecution",
-		"getReadiness", "getStatus", "createStreamToken", "getResult", "getInput", "getHistory"} {
+		"getReadiness", "getStatus", "createStreamToken", "getResult", "getInput", "getHistory", "resubmitExecution", "bulkCancel", "bulkErase", "bulkResubmit"} {
 		b := &breaking{}
 		change := func(s *setup) { b.wrap(s); withStreamTokens(s) }
 		all = append(all, provoked{operation, 500, "internal", change, func(r *rig) reply {

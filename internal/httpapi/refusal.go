@@ -80,7 +80,7 @@ func sentence(text string) string {
 // codeOf maps a code of the domain to the contract's; false: its message is not for clients.
 func codeOf(code execution.Code) (contract.ProblemCode, bool) {
 	switch code {
-	case execution.CodeNotFound, execution.CodeUnknownDeployment, execution.CodeNotWaiting, execution.CodeWaitMoved,
+	case execution.CodeNotFound, execution.CodeUnknownDeployment, execution.CodeNotWaiting, execution.CodeWaitMoved, execution.CodeNotEnded,
 		execution.CodeKeyReused, execution.CodeInvalidInput, execution.CodeInvalidOption, execution.CodeTooLarge, execution.CodeCapacity,
 		execution.CodeOwnerCapacity, execution.CodeDraining, execution.CodeUnavailable, execution.CodeUnconfirmed:
 		return contract.ProblemCode(code), true

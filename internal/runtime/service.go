@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -20,6 +21,7 @@ type SubmitRequest struct {
 	Body       []byte // the whole request; its SHA-256 is what a key is bound to
 	Input      []byte // the part of it that the handler gets
 	Actor      string // who submits, for the history; empty: not told
+	Revision   string // empty: the one that this process serves. The input is not checked for any other
 	SubmitOptions
 }
 
@@ -60,7 +62,7 @@ func (r *Runtime) Submit(ctx context.Context, req SubmitRequest) (store.Submitte
 		return r.replay(ctx, d, key, err)
 	}
 	s := store.Submission{Key: key, MaxNonterminal: d.maxNonterminal, MaxOwned: r.Settings.MaxOwned, Submit: execution.Submit{
-		ID: r.Store.NewID(key), Deployment: d.Name, Revision: d.Revision, Owner: req.Owner, Labels: req.Labels, Budgets: d.budgets,
+		ID: r.Store.NewID(key), Deployment: d.Name, Revision: cmp.Or(req.Revision, d.Revision), Owner: req.Owner, Labels: req.Labels, Budgets: d.budgets,
 		Priority: req.Priority, Delay: req.Delay, RunAt: req.RunAt, QueueTTL: req.QueueTTL, Deadline: req.Deadline, Trace: req.Trace,
 		Input: req.Input, Actor: req.Actor}}
 	// The same id both times: what was applied is replayed, which only a key makes worth telling.
@@ -82,8 +84,10 @@ func (r *Runtime) admissible(d *deployment, req SubmitRequest) error {
 	if err := req.possible(r.clock.now()); err != nil {
 		return err
 	}
-	if err := violated("the input", d.Input, req.Input); err != nil {
-		return err
+	if req.Revision == "" || req.Revision == d.Revision {
+		if err := violated("the input", d.Input, req.Input); err != nil {
+			return err
+		}
 	}
 	if r.registry.isQuiesced() {
 		return execution.Errorf(execution.CodeDraining, "this process shuts down and takes no more work")
@@ -155,6 +159,9 @@ func unconfirmed(err error) error {
 	return &execution.Error{Code: execution.CodeUnconfirmed, Err: err,
 		Message: "the store did not answer: the request may or may not have been carried out"}
 }
+
+// Now is about the store's time.
+func (r *Runtime) Now() execution.Instant { return r.clock.now() }
 
 // Get reads an execution. Errors are those of store.Store.Read.
 func (r *Runtime) Get(ctx context.Context, req store.ReadRequest) (store.Record, error) {

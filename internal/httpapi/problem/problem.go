@@ -157,6 +157,10 @@ func about(code contract.ProblemCode) (status int, title string) {
 		return http.StatusConflict, "The execution does not wait for an answer"
 	case contract.ProblemCodeWaitMoved:
 		return http.StatusConflict, "The execution waits for another answer"
+	case contract.ProblemCodeNotEnded:
+		return http.StatusConflict, "The execution has not ended"
+	case contract.ProblemCodeMoreMatch:
+		return http.StatusConflict, "More executions match than were counted"
 	case contract.ProblemCodeTooLarge:
 		return http.StatusRequestEntityTooLarge, "The payload is too large"
 	case contract.ProblemCodeUnsupportedMediaType:

@@ -30,6 +30,15 @@ type ServerInterface interface {
 	// GetStatus How the server fares
 	// (GET /status)
 	GetStatus(w http.ResponseWriter, r *http.Request)
+	// BulkCancel Ask many executions to stop
+	// (POST /v1/bulk/cancel)
+	BulkCancel(w http.ResponseWriter, r *http.Request)
+	// BulkErase Erase many executions
+	// (POST /v1/bulk/erase)
+	BulkErase(w http.ResponseWriter, r *http.Request)
+	// BulkResubmit Submit the inputs of many ended executions again
+	// (POST /v1/bulk/resubmit)
+	BulkResubmit(w http.ResponseWriter, r *http.Request, params BulkResubmitParams)
 	// SubmitExecution Submit work to a deployment
 	// (POST /v1/deployments/{deployment}/executions)
 	SubmitExecution(w http.ResponseWriter, r *http.Request, deployment Deployment, params SubmitExecutionParams)
@@ -54,6 +63,9 @@ type ServerInterface interface {
 	// GetInput Download an input
 	// (GET /v1/executions/{id}/input)
 	GetInput(w http.ResponseWriter, r *http.Request, id ExecutionID, params GetInputParams)
+	// ResubmitExecution Submit the input of an ended execution again
+	// (POST /v1/executions/{id}/resubmit)
+	ResubmitExecution(w http.ResponseWriter, r *http.Request, id ExecutionID, params ResubmitExecutionParams)
 	// GetResult Download a result
 	// (GET /v1/executions/{id}/result)
 	GetResult(w http.ResponseWriter, r *http.Request, id ExecutionID, params GetResultParams)
@@ -120,6 +132,24 @@ func (_ Unimplemented) GetStatus(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// BulkCancel Ask many executions to stop
+// (POST /v1/bulk/cancel)
+func (_ Unimplemented) BulkCancel(w http.ResponseWriter, r *http.Request) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// BulkErase Erase many executions
+// (POST /v1/bulk/erase)
+func (_ Unimplemented) BulkErase(w http.ResponseWriter, r *http.Request) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// BulkResubmit Submit the inputs of many ended executions again
+// (POST /v1/bulk/resubmit)
+func (_ Unimplemented) BulkResubmit(w http.ResponseWriter, r *http.Request, params BulkResubmitParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // SubmitExecution Submit work to a deployment
 // (POST /v1/deployments/{deployment}/executions)
 func (_ Unimplemented) SubmitExecution(w http.ResponseWriter, r *http.Request, deployment Deployment, params SubmitExecutionParams) {
@@ -165,6 +195,12 @@ func (_ Unimplemented) GetHistory(w http.ResponseWriter, r *http.Request, id Exe
 // GetInput Download an input
 // (GET /v1/executions/{id}/input)
 func (_ Unimplemented) GetInput(w http.ResponseWriter, r *http.Request, id ExecutionID, params GetInputParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ResubmitExecution Submit the input of an ended execution again
+// (POST /v1/executions/{id}/resubmit)
+func (_ Unimplemented) ResubmitExecution(w http.ResponseWriter, r *http.Request, id ExecutionID, params ResubmitExecutionParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -298,6 +334,75 @@ func (siw *ServerInterfaceWrapper) GetStatus(w http.ResponseWriter, r *http.Requ
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetStatus(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// BulkCancel operation middleware
+func (siw *ServerInterfaceWrapper) BulkCancel(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.BulkCancel(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// BulkErase operation middleware
+func (siw *ServerInterfaceWrapper) BulkErase(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.BulkErase(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// BulkResubmit operation middleware
+func (siw *ServerInterfaceWrapper) BulkResubmit(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params BulkResubmitParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.BulkResubmit(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -739,6 +844,75 @@ func (siw *ServerInterfaceWrapper) GetInput(w http.ResponseWriter, r *http.Reque
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetInput(w, r, id, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ResubmitExecution operation middleware
+func (siw *ServerInterfaceWrapper) ResubmitExecution(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id ExecutionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ResubmitExecutionParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
+	// ------------- Optional header parameter "Prefer" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Prefer")]; found {
+		var Prefer Prefer
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Prefer", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Prefer", valueList[0], &Prefer, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Prefer", Err: err})
+			return
+		}
+
+		params.Prefer = &Prefer
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ResubmitExecution(w, r, id, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1371,6 +1545,15 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		r.Get(options.BaseURL+"/status", wrapper.GetStatus)
 	})
 	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/bulk/cancel", wrapper.BulkCancel)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/bulk/erase", wrapper.BulkErase)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/bulk/resubmit", wrapper.BulkResubmit)
+	})
+	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/v1/deployments/{deployment}/executions", wrapper.SubmitExecution)
 	})
 	r.Group(func(r chi.Router) {
@@ -1393,6 +1576,9 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/executions/{id}/input", wrapper.GetInput)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/executions/{id}/resubmit", wrapper.ResubmitExecution)
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/executions/{id}/result", wrapper.GetResult)
