@@ -200,7 +200,7 @@ func placeOf(ask store.ListRequest, cursor string) (store.Place, bool) {
 }
 
 func cursorDigest(ask store.ListRequest, place []byte) []byte {
-	ask.After, ask.Limit = store.Place{}, 0
+	ask.After, ask.Limit, ask.Scope.By = store.Place{}, 0, "" // a key may have been replaced meanwhile
 	sum := sha256.Sum256(append(encode(ask), place...))
 	return sum[:cursorDigestBytes]
 }

@@ -110,6 +110,10 @@ func TestListCursor(t *testing.T) {
 			t.Errorf("as %s: %+v", token, p)
 		}
 	}
+	all := *r.page("?limit=1&deployment=ask", as(boss)).NextCursor
+	if got := r.page("?deployment=ask&cursor="+all, as(only("read"))); len(got.Items) != 2 {
+		t.Errorf("with another key to the same executions: %+v", got)
+	}
 }
 
 // A filter that breaks a rule is told which.
