@@ -329,6 +329,25 @@ type Actor struct {
 // ActorKind `client`: somebody by this API. `worker`: who ran the work. `system`: maintenance, since a time was over or a lease ran out.
 type ActorKind string
 
+// Backlog Unfinished executions, by where they stand. Not for tokens that are limited to an owner.
+type Backlog struct {
+	// Delayed Queued and not yet due.
+	Delayed int64 `json:"delayed"`
+
+	// Nonterminal All of them.
+	Nonterminal int64 `json:"nonterminal"`
+
+	// OldestReadyAt Since when the one waits that is taken up next; null where none is due.
+	OldestReadyAt *Timestamp `json:"oldest_ready_at"`
+
+	// Ready Queued and due.
+	Ready   int64 `json:"ready"`
+	Running int64 `json:"running"`
+
+	// Waiting Waiting for an answer.
+	Waiting int64 `json:"waiting"`
+}
+
 // BatchItem defines model for BatchItem.
 type BatchItem struct {
 	// IdempotencyKey As in the header `Idempotency-Key`, but never in quotes. Up to 512 bytes.
@@ -540,6 +559,40 @@ type Counts struct {
 
 // Cursor A position in the events of an execution. Opaque.
 type Cursor = string
+
+// DeploymentList defines model for DeploymentList.
+type DeploymentList struct {
+	Items []DeploymentState `json:"items"`
+
+	// NextCursor Where the next page begins; null where this is the last one.
+	NextCursor *ListCursor `json:"next_cursor"`
+}
+
+// DeploymentState A kind of work, as it stands over all processes.
+type DeploymentState struct {
+	// InputSchema Any JSON value. It comes back byte for byte, but for insignificant white space.
+	InputSchema JSON `json:"input_schema"`
+
+	// Limit How many unfinished executions the deployment may have, 0 for any number; null where this server does not serve it.
+	Limit *int64 `json:"limit"`
+	Name  string `json:"name"`
+
+	// Nonterminal Its unfinished executions, of all revisions. Not for tokens that are limited to an owner.
+	Nonterminal *int64 `json:"nonterminal,omitempty"`
+
+	// Revision The one under which this server submits; null where it does not serve the deployment.
+	Revision *string `json:"revision"`
+
+	// Revisions Those that have unfinished work and that nobody serves first, then those that are served, then the rest; by name, and at
+	// most a hundred.
+	Revisions []RevisionState `json:"revisions"`
+
+	// RevisionsTotal How many there are.
+	RevisionsTotal int64 `json:"revisions_total"`
+
+	// Served Whether some process serves some revision.
+	Served bool `json:"served"`
+}
 
 // DeploymentStatus defines model for DeploymentStatus.
 type DeploymentStatus struct {
@@ -954,6 +1007,28 @@ type ResumeRequest struct {
 	Sequence int64 `json:"sequence,omitempty"`
 }
 
+// RevisionState A revision of a deployment, as it stands over all processes.
+type RevisionState struct {
+	// Backlog Unfinished executions, by where they stand. Not for tokens that are limited to an owner.
+	Backlog  *Backlog `json:"backlog,omitempty"`
+	Revision string   `json:"revision"`
+
+	// Seen The twenty of those that were seen last. Only for tokens with the scope `admin`.
+	Seen *[]WorkerSeen `json:"seen,omitempty"`
+
+	// Served Whether a process has asked for work of it within three poll intervals.
+	Served bool `json:"served"`
+
+	// ServedAt When a process last did; null where that is long ago.
+	ServedAt *Timestamp `json:"served_at"`
+
+	// Stranded Whether it has unfinished work and no worker. An operator can move that work, or fail it.
+	Stranded bool `json:"stranded"`
+
+	// Workers How many processes serve it, of the thousand that were seen last. Not for tokens that are limited to an owner.
+	Workers *int64 `json:"workers,omitempty"`
+}
+
 // RevisionStatus defines model for RevisionStatus.
 type RevisionStatus struct {
 	Deployment string `json:"deployment"`
@@ -1118,6 +1193,16 @@ type Wait struct {
 	Message             string `json:"message"`
 }
 
+// WorkerSeen A process that serves a revision.
+type WorkerSeen struct {
+	Name string `json:"name"`
+
+	// SeenAt RFC 3339 in UTC with milliseconds.
+	//
+	// Examples: 2026-03-01T09:30:00.000Z
+	SeenAt Timestamp `json:"seen_at"`
+}
+
 // Deployment defines model for Deployment.
 type Deployment = string
 
@@ -1198,6 +1283,15 @@ type BulkResubmitParams struct {
 	// IdempotencyKey A key of the client's choice, 1 to 512 bytes of UTF-8 without control characters. It may stand in double quotes,
 	// which are then not part of it, with `\"` for a quote and `\\` for a backslash. A random UUID will do.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ListDeploymentsParams defines parameters for ListDeployments.
+type ListDeploymentsParams struct {
+	// Limit How many a page has at most.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Where to go on, the `next_cursor` of the page before.
+	Cursor *ListCursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // SubmitExecutionParams defines parameters for SubmitExecution.

@@ -51,7 +51,7 @@ func TestRetention(t *testing.T) {
 	if overdue >= 10_000 && rate < 2000 {
 		t.Errorf("%.0f are removed a second, at least 2,000", rate)
 	}
-	roots := []string{"windrow:namespace", f.key("served"), f.key("stamp")}
+	roots := []string{"windrow:namespace", f.key("served"), f.key("workers"), f.key("stamp")}
 	eventually(t, f.ctx, "only the roots are left", func() bool {
 		left := f.redis.Client().Keys(f.ctx, "*").Val()
 		return !slices.ContainsFunc(left, func(key string) bool { return !slices.Contains(roots, key) && !f.brief(key) })

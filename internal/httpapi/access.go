@@ -56,6 +56,8 @@ func accesses() map[string]access {
 		// An input may hold what followers must not see. Who hands work in has it anyway.
 		"GET " + executionsPath + "{id}/input":         {scope: auth.Submit},
 		"GET /v1/executions":                           {scope: auth.Read},
+		"GET /v1/deployments":                          {scope: auth.Read},
+		"GET /v1/deployments/{deployment}":             {scope: auth.Read},
 		"DELETE " + executionsPath + "{id}":            {scope: auth.Admin},
 		"DELETE /v1/owners/{owner}":                    {scope: auth.Admin},
 		"POST " + executionsPath + "{id}/resume":       {scope: auth.Resume},

@@ -225,6 +225,8 @@ func attacks() map[string]attack {
 		"submitExecution": nil, // see TestOwnersShareNoKeys
 		"submitBatch":     nil, // see TestBatchIsAsSingles
 		"listExecutions":  nil, // see TestOwnersListTheirOwn
+		"listDeployments": nil, // see TestDeploymentsOfOthers
+		"getDeployment":   nil, // the same
 		"getExecution": func(r *rig, token string, v victim) []reply {
 			return append(on("GET", "", "")(r, token, v), r.call("GET", v.path, "", as(token), "If-None-Match: *"),
 				r.call("GET", v.path+"?owner=a&token="+v.token, "", as(token)), r.call("GET", v.path+"?wait=1", "", as(token)))

@@ -115,11 +115,13 @@ func asks() map[string]func(r *rig, headers ...string) reply {
 		"submitBatch": func(r *rig, headers ...string) reply {
 			return r.call("POST", submitPath("echo")+"/batch", `{"items":[{"submission":{"input":1}}]}`, headers...)
 		},
-		"getExecution":   get(possible),
-		"getResult":      get(possible + "/result"),
-		"getInput":       get(possible + "/input"),
-		"getHistory":     get(possible + "/history"),
-		"listExecutions": get("/v1/executions"),
+		"getExecution":    get(possible),
+		"getResult":       get(possible + "/result"),
+		"getInput":        get(possible + "/input"),
+		"getHistory":      get(possible + "/history"),
+		"listExecutions":  get("/v1/executions"),
+		"listDeployments": get("/v1/deployments"),
+		"getDeployment":   get("/v1/deployments/echo"),
 		"resumeExecution": func(r *rig, headers ...string) reply {
 			return r.call("POST", possible+"/resume", `{"input":1}`, headers...)
 		},
@@ -156,6 +158,8 @@ func successes() []provoked {
 			r.submit("echo", "1")
 			return r.call("GET", "/v1/executions?limit=1", "")
 		}},
+		{"listDeployments", 200, "", nil, func(r *rig) reply { return r.call("GET", "/v1/deployments?limit=1", "") }},
+		{"getDeployment", 200, "", nil, func(r *rig) reply { return r.call("GET", "/v1/deployments/typed", "") }},
 		{"getExecution", 200, "", nil, func(r *rig) reply { return r.call("GET", r.submit("echo", "1"), "") }},
 		{"getExecution", 304, "", nil, func(r *rig) reply { return r.known(r.waiting("true")) }},
 		{"getResult", 200, "", nil, func(r *rig) reply { return r.call("GET", r.reaches(r.submit("echo", "1"), "completed")+"/result", "") }},
@@ -278,7 +282,13 @@ func refusals() (all []provoked) {
 		provoked{"listExecutions", 404, "unknown_deployment", withKeys, func(r *rig) reply {
 			return r.call("GET", "/v1/executions?deployment=ask", "", as(echoes))
 		}},
+		provoked{"listDeployments", 400, "invalid_request", nil, func(r *rig) reply { return r.call("GET", "/v1/deployments?limit=201", "") }},
+		provoked{"listDeployments", 400, "invalid_cursor", nil, func(r *rig) reply { return r.call("GET", "/v1/deployments?cursor=-", "") }},
+		provoked{"getDeployment", 404, "unknown_deployment", withKeys, func(r *rig) reply {
+			return r.call("GET", "/v1/deployments/ask", "", as(echoes))
+		}},
 		provoked{"streamExecution", 400, "invalid_cursor", nil, func(r *rig) reply { return asks()["streamExecution"](r, "Last-Event-ID: x") }},
+		provoked{"listDeployments", 404, "no_such_route", func(s *setup) { s.api.Side = OperatorsSide }, func(r *rig) reply { return asks()["listDeployments"](r) }},
 		provoked{"getStatus", 404, "no_such_route", onClientsSide, func(r *rig) reply { return asks()["getStatus"](r) }},
 		provoked{"getMetrics", 404, "no_such_route", onClientsSide, func(r *rig) reply { return asks()["getMetrics"](r) }},
 		provoked{"eraseOwner", 404, "no_such_route", func(s *setup) { s.api.Side = OperatorsSide }, func(r *rig) reply { return asks()["eraseOwner"](r) }},
@@ -397,6 +407,7 @@ func conflicts() []provoked {
 func failures() (all []provoked) {
 	for operation, code := range map[string]string{
 		"submitExecution": "unconfirmed", "resumeExecution": "unconfirmed", "cancelExecution": "unconfirmed", "eraseExecution": "unconfirmed", "eraseOwner": "unconfirmed",
+		"listDeployments": "store_unavailable", "getDeployment": "store_unavailable",
 		"listExecutions": "store_unavailable", "getExecution": "store_unavailable", "streamExecution": "store_unavailable", "getReadiness": "store_unavailable",
 		"bulkCancel": "store_unavailable", "bulkErase": "store_unavailable", "bulkResubmit": "store_unavailable", "resubmitExecution": "store_unavailable",
 		"createStreamToken": "store_unavailable", "getResult": "store_unavailable", "getInput": "store_unavailable",
@@ -408,7 +419,7 @@ func failures() (all []provoked) {
 			return asks()[operation](r)
 		}})
 	}
-	for _, operation := range []string{"submitExecution", "resumeExecution", "cancelExecution", "eraseExecution", "eraseOwner", "listExecutions", "getExecution", "streamExecution",
+	for _, operation := range []string{"submitExecution", "resumeExecution", "cancelExecution", "eraseExecution", "eraseOwner", "listExecutions", "getExecution", "streamExecution", "listDeployments", "getDeployment",
 		"getReadiness", "getStatus", "createStreamToken", "getResult", "getInput", "getHistory", "resubmitExecution", "bulkCancel", "bulkErase", "bulkResubmit"} {
 		b := &breaking{}
 		change := func(s *setup) { b.wrap(s); withStreamTokens(s) }

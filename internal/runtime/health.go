@@ -219,7 +219,7 @@ func countsOf(rev store.Revision, counts store.Counts) *Counts {
 
 func (r *Runtime) others(counts store.Counts) []RevisionHealth {
 	var out []RevisionHealth
-	recent := counts.Now.Millis() - servedWithin*r.Settings.PollInterval.Milliseconds()
+	recent := r.recent(counts.Now)
 	for _, c := range counts.Revisions {
 		if c.Nonterminal == 0 || r.registry.placeOf(c.Revision) != nil {
 			continue

@@ -38,6 +38,7 @@ type Runtime struct {
 	outages    *outages
 	waits      *waits
 	health     *health
+	overview   *overview
 	intake     context.Context // until the runtime is quiesced
 	stopIntake context.CancelFunc
 	closing    context.Context // until Close, or the end of Run's context
@@ -130,7 +131,7 @@ func (r *Runtime) wire(deployments []*deployment) {
 		wake: r.beats, base: r.base}
 	r.beating.run = b.Run
 	r.loops = []*loop{claiming, listening, maintaining}
-	r.health = newHealth(r)
+	r.health, r.overview = newHealth(r), &overview{turn: make(chan struct{}, 1)}
 }
 
 func (r *Runtime) newLoop(name string) *loop {

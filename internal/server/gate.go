@@ -102,6 +102,10 @@ func (g *gate) Counts(ctx context.Context) (store.Counts, error) {
 	return pass(g, func() (store.Counts, error) { return g.to.Counts(ctx) })
 }
 
+func (g *gate) Workers(ctx context.Context) (store.Workers, error) {
+	return pass(g, func() (store.Workers, error) { return g.to.Workers(ctx) })
+}
+
 func (g *gate) Check(ctx context.Context) error {
 	_, err := pass(g, func() (struct{}, error) { return struct{}{}, g.to.Check(ctx) })
 	return err

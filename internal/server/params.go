@@ -99,18 +99,18 @@ const (
 func backlogOf(r *runtime.Runtime) func() []telemetry.Backlog {
 	return func() []telemetry.Backlog {
 		var rows []telemetry.Backlog
-		add := func(deployment, revision string, nonterminal, runnable int64) {
-			rows = append(rows, telemetry.Backlog{Deployment: deployment, Revision: revision, State: stateRunnable, Count: runnable},
-				telemetry.Backlog{Deployment: deployment, Revision: revision, State: stateStarted, Count: nonterminal - runnable})
+		add := func(deployment, revision string, nonterminal, runnable int64, served bool) {
+			rows = append(rows, telemetry.Backlog{Deployment: deployment, Revision: revision, State: stateRunnable, Count: runnable, Unserved: !served},
+				telemetry.Backlog{Deployment: deployment, Revision: revision, State: stateStarted, Count: nonterminal - runnable, Unserved: !served})
 		}
 		h := r.Health(context.Background())
 		for _, d := range h.Deployments {
 			if d.Counts != nil {
-				add(d.Name, d.Revision, d.Counts.RevisionNonterminal, d.Counts.RevisionRunnable)
+				add(d.Name, d.Revision, d.Counts.RevisionNonterminal, d.Counts.RevisionRunnable, true)
 			}
 		}
 		for _, o := range h.Others {
-			add(o.Deployment, o.Revision, o.Nonterminal, o.Runnable)
+			add(o.Deployment, o.Revision, o.Nonterminal, o.Runnable, o.Served)
 		}
 		return rows
 	}

@@ -106,6 +106,9 @@ type Store interface {
 	// Counts tells what is stored, by revision. Its cost grows with the number of revisions only.
 	Counts(ctx context.Context) (Counts, error)
 
+	// Workers tells which processes have polled of late, the newest first, MaxWorkers at most.
+	Workers(ctx context.Context) (Workers, error)
+
 	// Check proves that the store can do its work, by running a real script on every partition.
 	Check(ctx context.Context) error
 
@@ -341,6 +344,7 @@ type RevisionCount struct {
 	Nonterminal int64
 	Ready       int64 // due and queued, on its last chance included
 	Delayed     int64 // queued, not yet due
+	Waiting     int64 // for an answer
 	OldestReady int64 // since when the ready one waits that is claimed next; 0: none
 	ServedAt    int64 // when a process last said that it serves the revision; 0: not known to be served
 }

@@ -43,7 +43,9 @@ func touchAll(m *Metrics) {
 	m.SetDraining(true)
 	m.SetStoreErrorStreak(4)
 	m.LoopRestarted("maintenance")
-	m.SetBacklog(func() []Backlog { return []Backlog{{"echo", "r1", "queued", 5}} })
+	m.SetBacklog(func() []Backlog {
+		return []Backlog{{"echo", "r1", "queued", 5, false}, {"echo", "r0", "runnable", 2, true}, {"echo", "r0", "started", 3, true}}
+	})
 }
 
 // samples returns the lines of an exposition that are ours, without histogram
@@ -103,7 +105,10 @@ func TestMetricsHaveTheirValues(t *testing.T) {
 		`windrow_draining`:                                "1",
 		`windrow_store_error_streak`:                      "4",
 		`windrow_loop_restarts_total{loop="maintenance"}`: "1",
-		`windrow_backlog_executions{deployment="echo",revision="r1",state="queued"}`: "5",
+		`windrow_backlog_executions{deployment="echo",revision="r1",state="queued"}`:   "5",
+		`windrow_backlog_executions{deployment="echo",revision="r0",state="runnable"}`: "2",
+		`windrow_backlog_executions{deployment="echo",revision="r0",state="started"}`:  "3",
+		`windrow_unserved_executions{deployment="echo",revision="r0"}`:                 "5",
 	}
 	if diff := cmp.Diff(want, samples(t, m)); diff != "" {
 		t.Errorf("samples (-want +got):\n%s", diff)

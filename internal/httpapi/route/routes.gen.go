@@ -39,6 +39,12 @@ type ServerInterface interface {
 	// BulkResubmit Submit the inputs of many ended executions again
 	// (POST /v1/bulk/resubmit)
 	BulkResubmit(w http.ResponseWriter, r *http.Request, params BulkResubmitParams)
+	// ListDeployments List deployments
+	// (GET /v1/deployments)
+	ListDeployments(w http.ResponseWriter, r *http.Request, params ListDeploymentsParams)
+	// GetDeployment Look at a deployment
+	// (GET /v1/deployments/{deployment})
+	GetDeployment(w http.ResponseWriter, r *http.Request, deployment Deployment)
 	// SubmitExecution Submit work to a deployment
 	// (POST /v1/deployments/{deployment}/executions)
 	SubmitExecution(w http.ResponseWriter, r *http.Request, deployment Deployment, params SubmitExecutionParams)
@@ -147,6 +153,18 @@ func (_ Unimplemented) BulkErase(w http.ResponseWriter, r *http.Request) {
 // BulkResubmit Submit the inputs of many ended executions again
 // (POST /v1/bulk/resubmit)
 func (_ Unimplemented) BulkResubmit(w http.ResponseWriter, r *http.Request, params BulkResubmitParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ListDeployments List deployments
+// (GET /v1/deployments)
+func (_ Unimplemented) ListDeployments(w http.ResponseWriter, r *http.Request, params ListDeploymentsParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// GetDeployment Look at a deployment
+// (GET /v1/deployments/{deployment})
+func (_ Unimplemented) GetDeployment(w http.ResponseWriter, r *http.Request, deployment Deployment) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -403,6 +421,78 @@ func (siw *ServerInterfaceWrapper) BulkResubmit(w http.ResponseWriter, r *http.R
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.BulkResubmit(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListDeployments operation middleware
+func (siw *ServerInterfaceWrapper) ListDeployments(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListDeploymentsParams
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListDeployments(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetDeployment operation middleware
+func (siw *ServerInterfaceWrapper) GetDeployment(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment" -------------
+	var deployment Deployment
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment", chi.URLParam(r, "deployment"), &deployment, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetDeployment(w, r, deployment)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1552,6 +1642,12 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/v1/bulk/resubmit", wrapper.BulkResubmit)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/v1/deployments", wrapper.ListDeployments)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/v1/deployments/{deployment}", wrapper.GetDeployment)
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/v1/deployments/{deployment}/executions", wrapper.SubmitExecution)

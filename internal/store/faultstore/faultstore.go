@@ -34,6 +34,7 @@ const (
 	TailRead   Method = "Tail.Read"
 	Listen     Method = "Listen"
 	Counts     Method = "Counts"
+	Workers    Method = "Workers"
 	Check      Method = "Check"
 )
 
@@ -79,7 +80,7 @@ func (s *Store) Inject(m Method, f Fault) {
 // Cut makes every method fail before it is applied, as when the store is out of reach, until Heal.
 func (s *Store) Cut() {
 	for _, m := range []Method{Submit, FindKey, Poll, Transition, Beat, Resume, Cancel, Maintain, Erase, EraseOwner, Read, List, Controls, Tail, TailRead,
-		Listen, Counts, Check} {
+		Listen, Counts, Workers, Check} {
 		s.Inject(m, Fault{Before: true})
 	}
 }

@@ -96,6 +96,11 @@ func (s *Store) Counts(ctx context.Context) (store.Counts, error) {
 	return call(ctx, s.next(Counts, ""), func() (store.Counts, error) { return s.Store.Counts(ctx) })
 }
 
+// Workers implements [store.Store].
+func (s *Store) Workers(ctx context.Context) (store.Workers, error) {
+	return call(ctx, s.next(Workers, ""), func() (store.Workers, error) { return s.Store.Workers(ctx) })
+}
+
 // Check implements [store.Store].
 func (s *Store) Check(ctx context.Context) error {
 	return run(ctx, s.next(Check, ""), func() error { return s.Store.Check(ctx) })

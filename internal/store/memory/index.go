@@ -26,6 +26,7 @@ type revision struct {
 	solitary    *agenda // on its last chance, by the time since when
 	turn        turn    // who is to become empty for it
 	nonterminal int64
+	waiting     int64
 	servedAt    int64
 }
 
@@ -111,7 +112,11 @@ func (x *index) count(c execution.Control, n int64) {
 	if c.Status == "" || c.Status.Terminal() {
 		return
 	}
-	x.revision(revisionOf(c)).nonterminal += n
+	r := x.revision(revisionOf(c))
+	r.nonterminal += n
+	if c.Status == execution.Waiting {
+		r.waiting += n
+	}
 	x.nonterminal[c.Deployment] += n
 	if x.nonterminal[c.Deployment] == 0 {
 		delete(x.nonterminal, c.Deployment)

@@ -107,4 +107,5 @@ func (s *Store) forget(now execution.Instant) {
 		s.items[id].log.expire(now)
 	}
 	s.index.prune(now.Millis())
+	s.forgetWorkers(now)
 }

@@ -40,6 +40,7 @@ type Store struct {
 	bindings map[bindingKey]binding
 	index    *index
 	batches  map[string]batch // the last one of each worker
+	workers  []store.Worker   // who has polled, the latest last
 	longest  int64            // lease that a poll has claimed with, in milliseconds, since last nothing ran
 	bells    doorbells
 	tails    map[string]map[*tail]struct{} // who waits for entries of a log

@@ -31,6 +31,7 @@ func (s *Store) Poll(ctx context.Context, r store.PollRequest) (store.Polled, er
 			rev.promote(now.Millis(), w.Count, s.rank)
 		}
 	}
+	s.present(r, now)
 	out, repeated := s.repeat(r, now)
 	if !repeated {
 		if err := s.claim(r, &out, now); err != nil {

@@ -102,6 +102,7 @@ func (s *Store) counts(name store.Revision, r *revision, now int64) store.Revisi
 		Nonterminal: r.nonterminal,
 		Ready:       int64(r.ready.len() + r.solitary.len() + due),
 		Delayed:     int64(r.delayed.len() - due),
+		Waiting:     r.waiting,
 		OldestReady: oldest,
 		ServedAt:    r.servedAt,
 	}

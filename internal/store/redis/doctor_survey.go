@@ -125,8 +125,8 @@ var keyTypes = map[string]struct {
 	is     string
 	mortal bool
 }{
-	"ready:": {is: "zset"}, "solitary:": {is: "zset"}, "delayed:": {is: "zset"}, "leases": {is: "zset"}, "running": {is: "zset"}, "waits": {is: "zset"},
-	"retention": {is: "zset"}, "malformed": {is: "zset"}, "served": {is: "zset"}, "capacity": {is: "hash"}, "lease": {is: "string"},
+	"ready:": {is: "zset"}, "solitary:": {is: "zset"}, "delayed:": {is: "zset"}, "waiting:": {is: "zset"}, "leases": {is: "zset"}, "running": {is: "zset"}, "waits": {is: "zset"},
+	"retention": {is: "zset"}, "malformed": {is: "zset"}, "served": {is: "zset"}, "workers": {is: "zset"}, "capacity": {is: "hash"}, "lease": {is: "string"},
 	"all": {is: "zset"}, "of:": {is: "zset"}, "owner:": {is: "zset"}, "label:": {is: "zset"}, "owned:": {is: "zset"}, "status:": {is: "zset"},
 	"batch:": {"string", true}, "turn:": {"string", true}, "wake:": {"stream", true}, "tally": {"string", true}, "stamp": {"string", true},
 	"ack": {"string", true},
@@ -146,7 +146,7 @@ func typeName(rest string) string {
 // indexed reports whether a key is an index whose members are executions.
 func indexed(rest string) bool {
 	t, ok := keyTypes[typeName(rest)]
-	return ok && t.is == "zset" && rest != "served"
+	return ok && t.is == "zset" && rest != "served" && rest != "workers"
 }
 
 // classify tells what a key of a partition is about; false where nothing like it is ever written.

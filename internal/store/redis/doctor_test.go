@@ -83,7 +83,7 @@ func TestDoctor(t *testing.T) {
 		"orphan keys": {func(k *kit, i ids) { k.del("c:" + i[execution.Completed]) },
 			map[string][2]int{"orphan_keys": {1, 0}, "stray_member": {3, 0}}, nil},
 		"orphan of unfinished work": {func(k *kit, i ids) { k.del("c:" + i[execution.Waiting]) },
-			map[string][2]int{"orphan_keys": {1, 0}, "stray_member": {3, 0}, "capacity": {2, 0}}, func(k *kit, _ ids) { k.counted("3", "story", "story@r1") }},
+			map[string][2]int{"orphan_keys": {1, 0}, "stray_member": {4, 0}, "capacity": {2, 0}}, func(k *kit, _ ids) { k.counted("3", "story", "story@r1") }},
 		"orphan binding": {func(k *kit, i ids) { k.del("c:"+i["delayed"], "m:"+i["delayed"], "i:"+i["delayed"]) },
 			map[string][2]int{"orphan_binding": {1, 0}, "stray_member": {6, 0}, "capacity": {2, 0}}, nil},
 		"binding that its control does not know": {func(k *kit, i ids) { k.ok(redistest.Client(k).HDel(k.Context(), k.key("c:"+i["delayed"]), "#").Err()) },

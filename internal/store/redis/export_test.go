@@ -72,7 +72,7 @@ func (s *Store) Plant(text, broken string) error {
 
 func (sc *scripts) all() []*script {
 	return []*script{&sc.attach, &sc.submit, &sc.find, &sc.poll, &sc.apply, &sc.beat, &sc.cancel, &sc.resume, &sc.read, &sc.list,
-		&sc.controls, &sc.overdue, &sc.remove, &sc.erase, &sc.counts, &sc.check}
+		&sc.controls, &sc.overdue, &sc.remove, &sc.erase, &sc.counts, &sc.workers, &sc.check}
 }
 
 // Doubt makes the store check its servers again after the next exchange, as a failure does.

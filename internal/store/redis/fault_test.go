@@ -42,7 +42,7 @@ func (k *kit) wreck(name string) {
 	client := redistest.Client(k)
 	k.ok(client.Del(k.Context(), k.key(name)).Err())
 	if strings.HasPrefix(name, "c:") || !strings.Contains(name, ":") || strings.HasPrefix(name, "p:") || strings.HasPrefix(name, "l:") ||
-		strings.HasPrefix(name, "ready:") || strings.HasPrefix(name, "delayed:") || strings.HasPrefix(name, "n:") {
+		strings.HasPrefix(name, "ready:") || strings.HasPrefix(name, "delayed:") || strings.HasPrefix(name, "waiting:") || strings.HasPrefix(name, "n:") {
 		k.ok(client.Set(k.Context(), k.key(name), "wrecked", 0).Err())
 	} else {
 		k.ok(client.SAdd(k.Context(), k.key(name), "wrecked").Err())
@@ -52,7 +52,7 @@ func (k *kit) wreck(name string) {
 // Indexes of the wrong type give way: no transition fails for them, and each finds its work again.
 func TestWreckedIndexes(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"ready:story@r1", "delayed:story@r1", "leases", "running", "waits", "retention", "served", "batch:w1"} {
+	for _, name := range []string{"ready:story@r1", "delayed:story@r1", "waiting:story@r1", "leases", "running", "waits", "retention", "served", "workers", "batch:w1"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newKit(t)

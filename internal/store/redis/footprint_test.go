@@ -177,7 +177,7 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Error("the history has no list of its own")
 	}
 	for _, name := range k.keys(redistest.Keys(t, k.prefix+":{0}:*")) {
-		ttl, root := client.PTTL(t.Context(), k.prefix+":{0}:"+name).Val(), slices.Contains([]string{"retention", "served", "lease", "clock"}, name) ||
+		ttl, root := client.PTTL(t.Context(), k.prefix+":{0}:"+name).Val(), slices.Contains([]string{"retention", "served", "workers", "lease", "clock"}, name) ||
 			listing.MatchString(name)
 		if (ttl > 0) == root {
 			t.Errorf("%s ends in %v", name, ttl)
@@ -193,7 +193,7 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Errorf("maintained %+v", m)
 	}
 	for _, name := range k.keys(redistest.Keys(t, k.prefix+":{0}:*")) {
-		if name != "served" && name != "clock" && (name != "stamp" || client.PTTL(t.Context(), k.key(name)).Val() <= 0) {
+		if name != "served" && name != "workers" && name != "clock" && (name != "stamp" || client.PTTL(t.Context(), k.key(name)).Val() <= 0) {
 			t.Errorf("%s is left", name)
 		}
 	}

@@ -138,6 +138,7 @@ func addCount(byName map[string]store.RevisionCount, row *reader) {
 	c.Nonterminal += row.number()
 	c.Ready += row.number()
 	c.Delayed += row.number()
+	c.Waiting += row.number()
 	if oldest := row.number(); oldest != 0 && (c.OldestReady == 0 || oldest < c.OldestReady) {
 		c.OldestReady = oldest
 	}

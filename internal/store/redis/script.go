@@ -29,7 +29,7 @@ type script struct {
 
 // scripts are all that the store runs. Each file under lua/ says what it does.
 type scripts struct {
-	attach, submit, find, poll, apply, beat, cancel, resume, read, list, controls, overdue, remove, erase, counts, check script
+	attach, submit, find, poll, apply, beat, cancel, resume, read, list, controls, overdue, remove, erase, counts, workers, check script
 
 	// Those of doctor.
 	inspect, repair, inspectCapacity, repairCapacity, repairRoot script
@@ -62,6 +62,7 @@ func loadScripts(l store.Limits, acked bool, clock string) scripts {
 		remove:   newScript("remove", with("control", "index", "gone")...),
 		erase:    newScript("erase", with("control", "index", "gone")...),
 		counts:   newScript("counts", with()...),
+		workers:  newScript("workers", with()...),
 		check:    newScript("check", with()...),
 
 		inspect:         newScript("inspect", with("control", "index", "judge")...),
@@ -94,7 +95,7 @@ func luaText(name string) string {
 // cost no bytes of an exchange.
 func bounds(l store.Limits, acked bool) string {
 	return fmt.Sprintf("local ACKED = %t\nlocal PROGRESS_EVENTS, HISTORY_CHUNKS, HISTORY_BYTES = %d, %d, %d\n"+
-		"local TERMINAL_TTL, STREAM_TTL, WATCH_TTL, BACKSTOP = %d, %d, %d, '%d'",
+		"local TERMINAL_TTL, STREAM_TTL, WATCH_TTL, BACKSTOP, WORKERS_KEPT = %d, %d, %d, '%d', %d",
 		acked, l.ProgressEvents, l.HistoryChunks, l.HistoryBytes, l.TerminalTTL.Milliseconds(), l.StreamTTL.Milliseconds(),
-		l.WatchTTL.Milliseconds(), (l.TerminalTTL + backstop).Milliseconds())
+		l.WatchTTL.Milliseconds(), (l.TerminalTTL + backstop).Milliseconds(), store.WorkersKept.Milliseconds())
 }

@@ -3,6 +3,8 @@ package storetest
 import (
 	"time"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/store"
 )
@@ -13,6 +15,8 @@ func countTests() []test {
 		{name: "each status counts where it belongs", run: countStatuses},
 		{name: "the oldest ready one waits since it fell due", run: countOldest},
 		{name: "a poll says that a revision is served", run: countServed},
+		{name: "a poll says who serves a revision", run: countWorkers},
+		{name: "processes that poll no more are forgotten", run: countWorkersGone},
 		{name: "revisions are told apart", run: countRevisions},
 		{name: "at rest everything is zero", run: countRest},
 	}
@@ -26,10 +30,10 @@ func countEmpty(k *kit) {
 
 func countStatuses(k *kit) {
 	now := k.now().Millis()
-	count := func(nonterminal, ready, delayed, leases int64) {
+	count := func(nonterminal, ready, delayed, waiting, leases int64) {
 		k.Helper()
 		got := k.count()
-		want := store.RevisionCount{Revision: k.rev, Nonterminal: nonterminal, Ready: ready, Delayed: delayed, ServedAt: got.ServedAt}
+		want := store.RevisionCount{Revision: k.rev, Nonterminal: nonterminal, Ready: ready, Delayed: delayed, Waiting: waiting, ServedAt: got.ServedAt}
 		if ready > 0 {
 			want.OldestReady = now
 		}
@@ -38,27 +42,29 @@ func countStatuses(k *kit) {
 	}
 	k.submit()
 	k.submit()
-	count(2, 2, 0, 0)
+	count(2, 2, 0, 0, 0)
 	s := k.submission()
 	s.Delay = time.Minute
 	k.admit(s)
-	count(3, 2, 1, 0)
+	count(3, 2, 1, 0, 0)
 	claimed := k.poll(k.request(2)).Claimed
-	count(3, 0, 1, 2)
+	count(3, 0, 1, 0, 2)
 	c := claimed[0].Control
-	k.suspend(c, 0, execution.Wait{})
-	count(3, 0, 1, 1)
+	waiting := k.suspend(c, 0, execution.Wait{})
+	count(3, 0, 1, 1, 1)
 	c = claimed[1].Control
 	c = k.do(c, execution.Retry{Owned: k.owned(c), Delay: time.Minute, Error: broken})
-	count(3, 0, 2, 0)
+	count(3, 0, 2, 1, 0)
 	k.cancel(c.ID)
-	count(2, 0, 1, 0)
+	count(2, 0, 1, 1, 0)
 	k.Advance(time.Minute)
 	now = k.now().Millis()
-	count(2, 1, 0, 0)
+	count(2, 1, 0, 1, 0)
 	c = k.claim().Control
 	k.do(c, complete(k, c))
-	count(1, 0, 0, 0)
+	count(1, 0, 0, 1, 0)
+	k.resume(waiting, "1")
+	count(1, 1, 0, 0, 0)
 }
 
 func countOldest(k *kit) {
@@ -88,6 +94,42 @@ func countServed(k *kit) {
 	k.same("served", k.now().Millis(), k.count().ServedAt)
 	k.rev.Revision = "r1"
 	k.same("served", at, k.count().ServedAt)
+}
+
+func (k *kit) workers() []store.Worker {
+	k.Helper()
+	w, err := k.Store.Workers(k.ctx)
+	k.ok(err)
+	k.same("time", k.now(), w.Now)
+	return w.Seen
+}
+
+func countWorkers(k *kit) {
+	k.same("workers", []store.Worker(nil), k.workers(), cmpopts.EquateEmpty())
+	other := store.Revision{Deployment: "a.b", Revision: "r-2"}
+	first := k.request(0)
+	at := k.poll(first).Now.Millis()
+	k.Advance(time.Second)
+	second := k.request(0)
+	second.Worker, second.Revisions = "w2", append(second.Revisions, store.Want{Revision: other, Lease: lease})
+	later := k.poll(second).Now.Millis()
+	both := store.Worker{Name: "w2", Revisions: []store.Revision{k.rev, other}, SeenAt: later}
+	k.same("workers", []store.Worker{both, {Name: "w1", Revisions: []store.Revision{k.rev}, SeenAt: at}}, k.workers())
+	k.Advance(time.Second)
+	third := k.request(0)
+	third.Solitary = true
+	again := k.poll(third).Now.Millis()
+	k.same("workers", []store.Worker{{Name: "w1", Revisions: []store.Revision{k.rev}, SeenAt: again}, both}, k.workers())
+}
+
+func countWorkersGone(k *kit) {
+	k.poll(k.request(0))
+	k.Advance(store.WorkersKept - time.Millisecond)
+	k.maintain()
+	k.same("workers", 1, len(k.workers()))
+	k.Advance(time.Millisecond)
+	k.maintain()
+	k.same("workers", 0, len(k.workers()))
 }
 
 func countRevisions(k *kit) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -148,6 +149,18 @@ func (m *model) compare(*rapid.T) {
 		m.seen[s.ID] = r.Control
 	}
 	both(m, "counts", func(st store.Store) (store.Counts, error) { return occupied(st.Counts(m.ctx)) }, byRevision())
+	both(m, "workers", func(st store.Store) ([]store.Worker, error) { return recent(st.Workers(m.ctx)) }, byWorker())
+}
+
+// recent leaves out the processes that a store may have forgotten, which it does when it maintains.
+func recent(w store.Workers, err error) ([]store.Worker, error) {
+	return slices.DeleteFunc(w.Seen, func(worker store.Worker) bool {
+		return worker.SeenAt <= w.Now.Millis()-store.WorkersKept.Milliseconds()
+	}), err
+}
+
+func byWorker() cmp.Option {
+	return cmpopts.SortSlices(func(a, b store.Worker) bool { return fmt.Sprint(a) < fmt.Sprint(b) })
 }
 
 // ordered sees to it that log ids grow, then leaves out what a store may choose.

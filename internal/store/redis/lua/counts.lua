@@ -1,7 +1,7 @@
 -- counts tells what a partition holds, by revision.
 --
 -- KEYS  [1] anchor of the partition
--- Reply {now, leases, malformed, refusal, {queue, nonterminal, ready, delayed, oldest, served, ...}}
+-- Reply {now, leases, malformed, refusal, {queue, nonterminal, ready, delayed, waiting, oldest, served, ...}}
 --
 -- refusal: why the server would refuse a submission now, in its own words, or ''. Its cost grows with the number of
 -- revisions only. Writes nothing.
@@ -48,6 +48,6 @@ end
 for name in pairs(served) do names[name] = true end
 for name in pairs(names) do
   local ready, delayed, oldest = backlog(name)
-  out[#out + 1] = {name, tonumber(held[name] or 0) or 0, ready, delayed, oldest, tonumber(served[name] or 0)}
+  out[#out + 1] = {name, tonumber(held[name] or 0) or 0, ready, delayed, size('waiting:' .. name), oldest, tonumber(served[name] or 0)}
 end
 return cmsgpack.pack({us, size('leases'), size('malformed'), refusal(), out})

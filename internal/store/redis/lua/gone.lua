@@ -30,7 +30,7 @@ local function vanish(id, queues, raw)
   delist_raw(id, raw or {})
   for _, index in ipairs({'leases', 'running', 'waits', 'retention', 'malformed'}) do leave(index, id) end
   for q in pairs(queues) do
-    for _, index in ipairs({'ready:', 'solitary:', 'delayed:'}) do leave(index .. q, id) end
+    for _, index in ipairs({'ready:', 'solitary:', 'delayed:', 'waiting:'}) do leave(index .. q, id) end
   end
 end
 
@@ -65,12 +65,13 @@ local function reject(id, where)
   local c = {id = id, d = known or raw.d, r = revision or raw.r}
   delist_raw(id, {d = c.d, o = raw.o, lb = raw.lb})
   if not c.d or not c.r then return end
-  for _, index in ipairs({'ready:', 'delayed:', 'solitary:'}) do leave(index .. queue(c), id) end
+  for _, index in ipairs({'ready:', 'delayed:', 'solitary:', 'waiting:'}) do leave(index .. queue(c), id) end
   if listed == 1 and not ENDED[raw.s or ''] then free(c, counters(c)) end
 end
 
--- Forgets revisions that nobody has served for as long as an ended execution is kept, and of which nothing is left.
+-- Forgets processes that poll no more, and revisions that nobody has served for as long as an ended execution is kept, and of which nothing is left.
 local function prune()
+  redis.pcall('ZREMRANGEBYSCORE', anchor .. 'workers', '-inf', text(ms - WORKERS_KEPT))
   local old = redis.pcall('ZRANGEBYSCORE', anchor .. 'served', '-inf', text(ms - TERMINAL_TTL), 'LIMIT', '0', '100')
   if failed(old) then return end
   for _, q in ipairs(old) do

@@ -255,6 +255,8 @@ local function reindex(c, n, before)
     if LISTED[n.s] then enter('status:' .. n.s, n.b, n.id) end
   end
   if c.s ~= n.s and expiry(c) > 0 then leave('waits', c.id) end
+  if c.s == 'w' and n.s ~= 'w' then leave('waiting:' .. queue(c), c.id) end
+  if n.s == 'w' and c.s ~= 'w' then enter('waiting:' .. queue(n), n.b, n.id) end
   if c.s == 'q' then
     leave('ready:' .. queue(c), c.id)
     if c.l > 0 then leave('solitary:' .. queue(c), c.id) end

@@ -34,7 +34,7 @@ local function indexed(c)
   elseif c.s == 'r' then
     return stands('leases', c.id, c.e) and stands('running', c.id, math.max(c.e, later))
   end
-  return c.s == 'w' or stands('retention', c.id)
+  return c.s == 'w' and stands('waiting:' .. queue(c), c.id) or stands('retention', c.id)
 end
 
 -- Whether it stands, by the time of its creation, wherever people look for it.
@@ -111,6 +111,7 @@ local function belongs(index, c)
   end
   local kind, q = string.match(index, '^(%a+):(.*)$')
   if kind == 'owned' then return c['@'] ~= '' and not ENDED[c.s] and index == owned_by(c.o) end
+  if kind == 'waiting' then return c.s == 'w' and queue(c) == q end
   if kind ~= 'ready' and kind ~= 'solitary' and kind ~= 'delayed' or c.s ~= 'q' or queue(c) ~= q then return false end
   if kind == 'solitary' then return last_chance(c) end
   return not stands('solitary:' .. q, c.id) and (kind == 'ready' or not stands('ready:' .. q, c.id))

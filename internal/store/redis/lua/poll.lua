@@ -283,8 +283,11 @@ local function ahead()
   return math.max(tonumber(head[2]) - ms, 0)
 end
 
--- Says which revisions are served, a thousand at a time: Lua passes no more than some thousand arguments.
+-- Says which revisions are served, a thousand at a time: Lua passes no more than some thousand arguments. And who serves them.
 local function present()
+  local who = {worker}
+  for i = 1, #wants, 3 do who[#who + 1] = wants[i] end
+  try('ZADD', anchor .. 'workers', text(ms), cmsgpack.pack(who))
   for from = 1, #wants, 3000 do
     local seen = {}
     for i = from, math.min(from + 2999, #wants), 3 do

@@ -185,6 +185,8 @@ local function reenter(c)
   elseif c.s == 'r' then
     enter('leases', c.e, c.id)
     enter('running', c.e, c.id)
+  elseif c.s == 'w' then
+    enter('waiting:' .. queue(c), c.b, c.id)
   elseif ENDED[c.s] then
     enter('retention', c.u + TERMINAL_TTL, c.id)
   end
