@@ -77,6 +77,32 @@ func (c *Client) deployments(ctx context.Context, query url.Values) (items []Dep
 	return items, page.Next, nil
 }
 
+// MoveRevision pins what of a revision does not run to another revision of the deployment, for about two seconds: call it again until
+// nothing remains. The token must have the scope admin.
+func (c *Client) MoveRevision(ctx context.Context, deployment, revision string, to contract.MoveRequest) (contract.Displaced, error) {
+	return c.displaced(ctx, deployment, revision, "move", to)
+}
+
+// FailRevision ends what of a revision does not run as failed, for about two seconds: call it again until nothing remains. The
+// token must have the scope admin.
+func (c *Client) FailRevision(ctx context.Context, deployment, revision string, how contract.FailRequest) (contract.Displaced, error) {
+	return c.displaced(ctx, deployment, revision, "fail", how)
+}
+
+// displaced makes a call that does nothing twice; where it repeats itself, it counts what the last try did.
+func (c *Client) displaced(ctx context.Context, deployment, revision, what string, body any) (contract.Displaced, error) {
+	path := []string{"v1", "deployments", deployment, "revisions", revision, what}
+	answer, err := c.do(ctx, call{method: http.MethodPost, path: path, body: body, safe: true})
+	if err != nil {
+		return contract.Displaced{}, err
+	}
+	var d contract.Displaced
+	if err := json.Unmarshal(answer.body, &d); err != nil {
+		return contract.Displaced{}, fmt.Errorf("client: the answer does not say what was done: %w", err)
+	}
+	return d, nil
+}
+
 func deployment(raw json.RawMessage) (Deployment, error) {
 	d := Deployment{Raw: raw}
 	if err := json.Unmarshal(raw, &d.DeploymentState); err != nil {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/windrow-run/windrow/api/contract"
 )
 
 // Deployments come page by page, one alone by its name, each as the server sent it.
@@ -37,6 +39,30 @@ func TestDeployments(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"/v1/deployments/a%2Fb?", "/v1/deployments?limit=200", "/v1/deployments?cursor=c1&limit=200"}, asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Moving and failing say what is wanted, and tell how far it has come.
+func TestMoveAndFailRevisions(t *testing.T) {
+	t.Parallel()
+	var got []request
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, seen(r))
+		write(w, `{"executions":3,"remaining":2,"running":1}`)
+	})
+	moved, err := c.MoveRevision(t.Context(), "story", "r1", contract.MoveRequest{To: "r2", Force: true})
+	if want := (contract.Displaced{Executions: 3, Remaining: 2, Running: 1}); err != nil || moved != want {
+		t.Errorf("moved %+v, %v", moved, err)
+	}
+	if _, err := c.FailRevision(t.Context(), "story", "r1", contract.FailRequest{Reason: "<gone>", DryRun: true}); err != nil {
+		t.Error(err)
+	}
+	want := []request{
+		{"POST", "/v1/deployments/story/revisions/r1/move", `{"force":true,"to":"r2"}`, "", "application/json"},
+		{"POST", "/v1/deployments/story/revisions/r1/fail", `{"dry_run":true,"reason":"<gone>"}`, "", "application/json"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }

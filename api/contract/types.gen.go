@@ -87,6 +87,7 @@ const (
 	HistoryEntryCauseDefaultAnswer   HistoryEntryCause = "default_answer"
 	HistoryEntryCauseFailed          HistoryEntryCause = "failed"
 	HistoryEntryCauseLeaseLost       HistoryEntryCause = "lease_lost"
+	HistoryEntryCauseMoved           HistoryEntryCause = "moved"
 	HistoryEntryCauseReleased        HistoryEntryCause = "released"
 	HistoryEntryCauseResumed         HistoryEntryCause = "resumed"
 	HistoryEntryCauseRetried         HistoryEntryCause = "retried"
@@ -112,6 +113,8 @@ func (e HistoryEntryCause) Valid() bool {
 	case HistoryEntryCauseFailed:
 		return true
 	case HistoryEntryCauseLeaseLost:
+		return true
+	case HistoryEntryCauseMoved:
 		return true
 	case HistoryEntryCauseReleased:
 		return true
@@ -154,6 +157,8 @@ const (
 	ProblemCodeOwnerCapacityReached      ProblemCode = "owner_capacity_reached"
 	ProblemCodeRateLimited               ProblemCode = "rate_limited"
 	ProblemCodeRequestTimeout            ProblemCode = "request_timeout"
+	ProblemCodeRevisionServed            ProblemCode = "revision_served"
+	ProblemCodeRevisionUnserved          ProblemCode = "revision_unserved"
 	ProblemCodeStoreUnavailable          ProblemCode = "store_unavailable"
 	ProblemCodeStoredStateInvalid        ProblemCode = "stored_state_invalid"
 	ProblemCodeStreamInterrupted         ProblemCode = "stream_interrupted"
@@ -216,6 +221,10 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeRateLimited:
 		return true
 	case ProblemCodeRequestTimeout:
+		return true
+	case ProblemCodeRevisionServed:
+		return true
+	case ProblemCodeRevisionUnserved:
 		return true
 	case ProblemCodeStoreUnavailable:
 		return true
@@ -617,6 +626,18 @@ type DeploymentStatus struct {
 	Slots int64 `json:"slots"`
 }
 
+// Displaced How far the work of a revision was moved, or failed.
+type Displaced struct {
+	// Executions How many it was done to, by this request.
+	Executions int `json:"executions"`
+
+	// Remaining Queued, delayed and waiting executions that are left. Without progress, they are over and about to be ended.
+	Remaining int64 `json:"remaining"`
+
+	// Running Those that run. They are queued again where their worker is lost.
+	Running int64 `json:"running"`
+}
+
 // Erased What an erasure removed.
 type Erased struct {
 	Executions int `json:"executions"`
@@ -764,6 +785,18 @@ type ExecutionSummary struct {
 	UpdatedAt Timestamp `json:"updated_at"`
 }
 
+// FailRequest defines model for FailRequest.
+type FailRequest struct {
+	// DryRun Whether only to tell what is there.
+	DryRun bool `json:"dry_run,omitempty"`
+
+	// Force Whether to fail work that somebody would take up.
+	Force bool `json:"force,omitempty"`
+
+	// Reason Why; clients are shown it as the message of the error. Up to 1,000 characters.
+	Reason string `json:"reason,omitempty"`
+}
+
 // Failure What went wrong, as far as it is for clients.
 type Failure struct {
 	// Code The error's name, for programs. Those of Windrow itself are `lease_lost`, `no_progress`, `retries_exhausted`,
@@ -887,7 +920,7 @@ type HistoryEntry struct {
 
 	// Cause Why it was made. `default_answer`: nobody answered in time, and the wait had a default. `released`: a worker that stops hands
 	// the work over. `lease_lost`: the worker was not heard of any more. `cancel_requested`: of what runs, which ends when its
-	// worker hears of it.
+	// worker hears of it. `moved`: to another revision, by an operator.
 	Cause HistoryEntryCause `json:"cause"`
 
 	// Code The code of the error, cut after 64 bytes, with `retried` and `failed`; else null.
@@ -902,7 +935,7 @@ type HistoryEntry struct {
 
 // HistoryEntryCause Why it was made. `default_answer`: nobody answered in time, and the wait had a default. `released`: a worker that stops hands
 // the work over. `lease_lost`: the worker was not heard of any more. `cancel_requested`: of what runs, which ends when its
-// worker hears of it.
+// worker hears of it. `moved`: to another revision, by an operator.
 type HistoryEntryCause string
 
 // JSON Any JSON value. It comes back byte for byte, but for insignificant white space.
@@ -924,6 +957,18 @@ type Links struct {
 
 // ListCursor A position in a listing. Opaque.
 type ListCursor = string
+
+// MoveRequest defines model for MoveRequest.
+type MoveRequest struct {
+	// DryRun Whether only to tell what is there.
+	DryRun bool `json:"dry_run,omitempty"`
+
+	// Force Whether to move to a revision that nobody serves.
+	Force bool `json:"force,omitempty"`
+
+	// To The revision to move to.
+	To string `json:"to"`
+}
 
 // Problem A problem document (RFC 9457).
 type Problem struct {
@@ -1221,6 +1266,9 @@ type IfNoneMatch = string
 // Prefer defines model for Prefer.
 type Prefer = string
 
+// Revision defines model for Revision.
+type Revision = string
+
 // BadRequest A problem document (RFC 9457).
 type BadRequest = Problem
 
@@ -1259,6 +1307,9 @@ type NotFound = Problem
 
 // RequestTimeout A problem document (RFC 9457).
 type RequestTimeout = Problem
+
+// RevisionConflict A problem document (RFC 9457).
+type RevisionConflict = Problem
 
 // TooLarge A problem document (RFC 9457).
 type TooLarge = Problem
@@ -1432,6 +1483,12 @@ type SubmitExecutionJSONRequestBody = SubmitRequest
 
 // SubmitBatchJSONRequestBody defines body for SubmitBatch for application/json ContentType.
 type SubmitBatchJSONRequestBody = BatchRequest
+
+// FailRevisionJSONRequestBody defines body for FailRevision for application/json ContentType.
+type FailRevisionJSONRequestBody = FailRequest
+
+// MoveRevisionJSONRequestBody defines body for MoveRevision for application/json ContentType.
+type MoveRevisionJSONRequestBody = MoveRequest
 
 // CancelExecutionJSONRequestBody defines body for CancelExecution for application/json ContentType.
 type CancelExecutionJSONRequestBody = CancelRequest

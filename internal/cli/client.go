@@ -25,8 +25,8 @@ const (
 
 func (m *Main) addClient(root *cobra.Command) {
 	for _, cmd := range []*cobra.Command{
-		m.submitCommand(), m.getCommand(), m.listCommand(), m.deploymentsCommand(), m.historyCommand(), m.watchCommand(),
-		m.resumeCommand(), m.cancelCommand(), m.retryCommand(), m.eraseCommand(),
+		m.submitCommand(), m.getCommand(), m.listCommand(), m.deploymentsCommand(), m.moveCommand(), m.failCommand(), m.historyCommand(),
+		m.watchCommand(), m.resumeCommand(), m.cancelCommand(), m.retryCommand(), m.eraseCommand(),
 		m.payloadCommand("result", "Print what an execution came to", (*client.Client).Result),
 		m.payloadCommand("input", "Print what an execution was submitted with", (*client.Client).Input),
 	} {

@@ -37,3 +37,39 @@ func TestDeployments(t *testing.T) {
 		}
 	}
 }
+
+// Moving and failing go on until nothing is left or nothing more is done, and tell how far they have come.
+func TestMoveAndFail(t *testing.T) {
+	t.Parallel()
+	const move, fail = "POST /v1/deployments/story/revisions/1/move", "POST /v1/deployments/story/revisions/1/fail"
+	for _, test := range []struct {
+		args    string
+		answers map[string][]string
+		code    int
+		want    string
+		bodies  []string
+	}{
+		{"move story 1 --to 2", map[string][]string{move: {`{"executions":200,"remaining":3,"running":1}`, `{"executions":3,"remaining":0,"running":1}`}},
+			0, "executions 203, remaining 0, running 1\n", []string{`{"to":"2"}`, `{"to":"2"}`}},
+		{"move story 1 --to 2 --force --dry-run", map[string][]string{move: {`{"executions":0,"remaining":3,"running":0}`}},
+			0, "executions 0, remaining 3, running 0\n", []string{`{"dry_run":true,"force":true,"to":"2"}`}},
+		{"fail story 1 --reason gone", map[string][]string{fail: {`{"executions":5,"remaining":1,"running":0}`, `{"executions":0,"remaining":1,"running":0}`}},
+			0, "executions 5, remaining 1, running 0\n", []string{`{"reason":"gone"}`, `{"reason":"gone"}`}},
+		{"fail story 1", map[string][]string{fail: {`{"status":409,"code":"revision_served"}`}},
+			1, "executions 0, remaining 0, running 0\n", []string{`{}`}},
+		{"move story 1", nil, 2, "", nil},
+		{"fail story", nil, 2, "", nil},
+	} {
+		f := serve(t, test.answers)
+		p := program{}
+		if code := p.run(t.Context(), append(strings.Fields(test.args), "--server", f.url)...); code != test.code {
+			t.Errorf("%s: exit %d: %s", test.args, code, p.err.String())
+		}
+		if diff := cmp.Diff(test.want, p.out.String()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.args, diff)
+		}
+		if diff := cmp.Diff(test.bodies, f.bodies); diff != "" {
+			t.Errorf("%s: bodies (-want +got):\n%s", test.args, diff)
+		}
+	}
+}

@@ -131,6 +131,19 @@ type ExpireWait struct {
 // Expire ends an execution that is queued or waiting after its deadline, or that nobody has claimed in time.
 type Expire struct{}
 
+// Move pins an execution that does not run to another revision of its deployment. All else stays as it is: its id, attempts,
+// budgets, checkpoint and place in the queue. Its input is not checked again.
+type Move struct {
+	Revision string
+	Actor    string
+}
+
+// Withdraw ends an execution that does not run as failed, on behalf of an operator.
+type Withdraw struct {
+	Reason string // for people; empty: none
+	Actor  string
+}
+
 func (Submit) command() string     { return "submit" }
 func (Claim) command() string      { return "claim" }
 func (Checkpoint) command() string { return "checkpoint" }
@@ -145,3 +158,5 @@ func (Resume) command() string     { return "resume" }
 func (Recover) command() string    { return "recover" }
 func (ExpireWait) command() string { return "expire_wait" }
 func (Expire) command() string     { return "expire" }
+func (Move) command() string       { return "move" }
+func (Withdraw) command() string   { return "withdraw" }

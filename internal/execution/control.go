@@ -47,7 +47,7 @@ func InstantOf(t time.Time) Instant { return Instant(t.UnixMicro()) }
 type Control struct {
 	ID         string
 	Deployment string
-	Revision   string // pinned for life
+	Revision   string // pinned, unless an operator moves it
 	Owner      string // empty: no owner
 	Labels     Labels
 	Schema     int64 // storage schema version of this record

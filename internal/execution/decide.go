@@ -24,6 +24,10 @@ func Decide(c Control, cmd Command, now Instant) (Plan, error) {
 		return decideExpireWait(c, cmd, now)
 	case Expire:
 		return decideExpire(c, now), nil
+	case Move:
+		return decideMove(c, cmd)
+	case Withdraw:
+		return decideWithdraw(c, cmd)
 	}
 	return decideOwned(c, cmd, now)
 }
@@ -188,6 +192,39 @@ func decideExpire(c Control, now Instant) Plan {
 	}
 	p.Guard = Guard{Kind: GuardOverdue, Version: c.Version}
 	return p
+}
+
+// decideMove and decideWithdraw depend on the phase alone: the store sees to it that the execution is of the revision meant. A
+// wait that is moved is another one to who answers it, since its id is the version that clients see.
+func decideMove(c Control, cmd Move) (Plan, error) {
+	if err := checkIdle(c); err != nil {
+		return Plan{}, err
+	}
+	p := transition(c.Status)
+	p.change(set(FieldRevision, cmd.Revision))
+	p.because(CauseMoved)
+	if c.Status == Waiting {
+		p.change(Change{Field: FieldWaitSequence, Op: OpSince})
+		p.because(CauseWaitMoved)
+	}
+	p.by(cmd.Actor)
+	return p, nil
+}
+
+func decideWithdraw(c Control, cmd Withdraw) (Plan, error) {
+	if err := checkIdle(c); err != nil {
+		return Plan{}, err
+	}
+	p := fail(c.Status, CauseWithdrawn, revisionUnserved(cmd.Reason))
+	p.by(cmd.Actor)
+	return p, nil
+}
+
+func checkIdle(c Control) error {
+	if c.Status != Queued && c.Status != Waiting {
+		return Errorf(CodeInvalidTransition, "a %s execution is not an operator's to move or to fail", c.Status)
+	}
+	return nil
 }
 
 // decideRecover takes work back from a worker that stopped renewing its lease. Cancel wins; then the budgets, each for

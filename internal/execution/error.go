@@ -24,6 +24,8 @@ const (
 	CodeTooLarge          Code = "too_large"              // a payload is over its limit
 	CodeCapacity          Code = "capacity_reached"       // the deployment's admission ceiling
 	CodeOwnerCapacity     Code = "owner_capacity_reached" // the owner's
+	CodeUnserved          Code = "revision_unserved"      // no worker serves the revision that work is to be moved to
+	CodeServed            Code = "revision_served"        // the revision whose work is to fail has workers
 	CodeDraining          Code = "draining"               // this process takes no more work
 	CodeUnavailable       Code = "store_unavailable"      // the store did not answer, or refused for a passing reason
 	CodeUnconfirmed       Code = "unconfirmed"            // it may have been applied; or it was, and was not acknowledged as it should

@@ -33,6 +33,7 @@ const (
 	FailureWaitExpired      = "wait_expired"             // nobody answered in time
 	FailureDeadline         = "deadline_exceeded"        // it has not ended in time
 	FailureQueueExpired     = "queue_expired"            // nobody has claimed it in time
+	FailureUnserved         = "revision_unserved"        // an operator ended what no worker takes up
 	FailureStoredInvalid    = "stored_execution_invalid" // what is stored can't be run
 	FailureApplication      = "application_error"        // the author's code failed without a public error
 	FailureTooLarge         = "payload_too_large"        // the author's code returned more than may be stored
@@ -82,6 +83,14 @@ func DeadlineExceeded() Failure {
 
 func queueExpired() Failure {
 	return Failure{Type: "QueueExpired", Code: FailureQueueExpired, Message: "No worker took the work up in time.", Retryable: true}
+}
+
+func revisionUnserved(reason string) Failure {
+	f := Failure{Type: "RevisionUnserved", Code: FailureUnserved, Message: "An operator ended the work, since no worker takes it up.", Retryable: true}
+	if reason != "" {
+		f.Message = "An operator ended the work: " + reason
+	}
+	return f
 }
 
 // clip cuts s to at most n bytes without splitting a character.

@@ -205,6 +205,10 @@ func (s *story) free(name string, args map[string]string) Command {
 		return Resume{Sequence: sequence, Answer: []byte("true")}
 	case "overdue":
 		return Expire{}
+	case "move":
+		return Move{Revision: args["to"], Actor: args["by"]}
+	case "withdraw":
+		return Withdraw{Reason: args["reason"], Actor: args["by"]}
 	case "recover":
 		return Recover{Fence: s.control.Fence - s.number(args, "stale", 0)}
 	case "expire":

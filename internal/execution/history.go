@@ -25,9 +25,12 @@ const (
 	CauseReleased        Cause = 'v'
 	CauseLeaseLost       Cause = 'l'
 	CauseCancelRequested Cause = 'q' // of what runs; the rest is canceled at once
+	CauseMoved           Cause = 'm' // to another revision, by an operator
+	CauseWaitMoved       Cause = 'M' // the same, of what waits for an answer
 	CauseCompleted       Cause = 'C'
 	CauseFailed          Cause = 'F' // by its worker
 	CauseEnded           Cause = 'G' // failed, and no worker said so
+	CauseWithdrawn       Cause = 'W' // failed, by an operator
 	CauseCanceled        Cause = 'X' // at once
 	CauseStopped         Cause = 'Y' // canceled; its worker was told and left it
 	CauseAbandoned       Cause = 'Z' // canceled; its worker was lost, or it could not go on
@@ -72,6 +75,10 @@ func (c Cause) meaning() meaning {
 		return meaning{"lease_lost", Queued, PartySystem}
 	case CauseCancelRequested:
 		return meaning{"cancel_requested", Running, PartyClient}
+	case CauseMoved:
+		return meaning{"moved", Queued, PartyClient}
+	case CauseWaitMoved:
+		return meaning{"moved", Waiting, PartyClient}
 	}
 	return c.end()
 }
@@ -85,6 +92,8 @@ func (c Cause) end() meaning {
 		return meaning{"failed", Failed, PartyWorker}
 	case CauseEnded:
 		return meaning{"failed", Failed, PartySystem}
+	case CauseWithdrawn:
+		return meaning{"failed", Failed, PartyClient}
 	case CauseCanceled:
 		return meaning{"canceled", Canceled, PartyClient}
 	case CauseStopped:

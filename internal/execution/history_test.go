@@ -9,7 +9,7 @@ import (
 )
 
 // causes are all that there are.
-const causes = "sckwadyvlqCFGXYZ"
+const causes = "sckwadyvlqmMCFGWXYZ"
 
 // Every cause tells its name, where it leads, and who made it; no other letter tells anything.
 func TestCauses(t *testing.T) {

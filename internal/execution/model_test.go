@@ -45,6 +45,7 @@ func (l *life) command(t *rapid.T) Command {
 		Progress: make([]Event, rapid.IntRange(0, 2).Draw(t, "progress"))}
 	free := []Command{Claim{Worker: "w", Token: fmt.Sprint(l.steps), Lease: time.Minute},
 		Resume{Sequence: c.WaitSequence, Answer: []byte("1")}, ExpireWait{Sequence: c.WaitSequence},
+		Move{Revision: fmt.Sprint("r", l.steps)}, Move{Revision: fmt.Sprint("r", l.steps)}, Withdraw{Reason: "gone"},
 		Expire{}, ExpireWait{Sequence: c.WaitSequence, Default: []byte("1")}, Recover{Fence: c.Fence}}
 	switch {
 	case rapid.IntRange(0, 19).Draw(t, "cancel") == 0:

@@ -50,6 +50,7 @@ func keys() doorman {
 		ann: principal("a", ordinary), bob: principal("b", ordinary), boss: principal("", auth.Scopes()),
 		echoes: principal("", ordinary, "echo"), clerk: principal("a", auth.Scopes()),
 	}
+	d["echo-admin"] = principal("", auth.Scopes(), "echo")
 	for _, s := range auth.Scopes() {
 		d[only(s)] = principal("", []auth.Scope{s})
 	}

@@ -119,3 +119,53 @@ func TestDeploymentsOfOthers(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// An operator has the work of a revision moved to one that is served, where it is done, and what is left failed; who is limited to
+// other deployments finds nothing, and a dry run changes nothing.
+func TestMoveAndFail(t *testing.T) {
+	t.Parallel()
+	r := start(t, withKeys)
+	r.token = boss
+	old := store.Revision{Deployment: "echo", Revision: "r0"}
+	r.strand(old, old, old)
+	dispose := func(of, body string) contract.Displaced {
+		t.Helper()
+		a := r.call("POST", "/v1/deployments/echo/revisions/"+of, body)
+		var d contract.Displaced
+		if err := json.Unmarshal([]byte(a.body), &d); err != nil || a.status != 200 {
+			t.Fatalf("%s %s: %d %s", of, body, a.status, a.body)
+		}
+		return d
+	}
+	same := func(what string, want, got any) {
+		t.Helper()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	for _, path := range []string{"ask/revisions/0/fail", "echo/revisions/%0A/fail", "none/revisions/0/fail"} {
+		if p := r.problem(r.call("POST", "/v1/deployments/"+path, `{}`, as("echo-admin"))); p.Code != "unknown_deployment" {
+			t.Errorf("%s: %+v", path, p)
+		}
+	}
+	same("dry", contract.Displaced{Remaining: 3}, dispose("r0/move", `{"to":"1","dry_run":true}`))
+	same("moved", contract.Displaced{Executions: 3}, dispose("r0/move", `{"to":"1"}`))
+	same("again", contract.Displaced{}, dispose("r0/move", `{"to":"1"}`))
+	for _, id := range r.listed("?deployment=echo") {
+		if e := r.await(executionsPath+id, "completed"); e.Status != "completed" || e.Revision != "1" || e.Attempt != 1 {
+			t.Errorf("%+v", e)
+		}
+	}
+	r.strand(old)
+	same("forced", contract.Displaced{Executions: 1}, dispose("r0/move", `{"to":"r1","force":true}`))
+	same("failed", contract.Displaced{Executions: 1}, dispose("r1/fail", `{"reason":"r1 was withdrawn"}`))
+	e := r.projection(r.call("GET", executionsPath+r.listed("?status=failed")[0], ""))
+	same("error", &contract.Failure{Type: "RevisionUnserved", Code: "revision_unserved", Retryable: true,
+		Message: "An operator ended the work: r1 was withdrawn"}, e.Error)
+	same("none", contract.Displaced{}, dispose("1/fail", `{"force":true}`))
+	for _, body := range []string{`{}`, `{"to":1}`, `{"to":""}`, `{"to":"a b"}`, `{"to":"r","force":1}`, `{"to":"r","dry_run":null}`} {
+		if p := r.problem(r.call("POST", "/v1/deployments/echo/revisions/r0/move", body)); p.Code != "invalid_request" {
+			t.Errorf("%s: %+v", body, p)
+		}
+	}
+}

@@ -122,6 +122,12 @@ func asks() map[string]func(r *rig, headers ...string) reply {
 		"listExecutions":  get("/v1/executions"),
 		"listDeployments": get("/v1/deployments"),
 		"getDeployment":   get("/v1/deployments/echo"),
+		"moveRevision": func(r *rig, headers ...string) reply {
+			return r.call("POST", revisionPath+"/move", `{"to":"1"}`, headers...)
+		},
+		"failRevision": func(r *rig, headers ...string) reply {
+			return r.call("POST", revisionPath+"/fail", `{"reason":"gone"}`, headers...)
+		},
 		"resumeExecution": func(r *rig, headers ...string) reply {
 			return r.call("POST", possible+"/resume", `{"input":1}`, headers...)
 		},
@@ -146,6 +152,9 @@ func asks() map[string]func(r *rig, headers ...string) reply {
 	return all
 }
 
+// revisionPath is that of a revision that nobody serves, of a deployment that is.
+const revisionPath = "/v1/deployments/echo/revisions/r0"
+
 // possible is the path of an execution that might be there but is not.
 const possible = "/v1/executions/00000000000000000000000"
 
@@ -159,6 +168,8 @@ func successes() []provoked {
 			return r.call("GET", "/v1/executions?limit=1", "")
 		}},
 		{"listDeployments", 200, "", nil, func(r *rig) reply { return r.call("GET", "/v1/deployments?limit=1", "") }},
+		{"moveRevision", 200, "", nil, func(r *rig) reply { return asks()["moveRevision"](r) }},
+		{"failRevision", 200, "", nil, func(r *rig) reply { return asks()["failRevision"](r) }},
 		{"getDeployment", 200, "", nil, func(r *rig) reply { return r.call("GET", "/v1/deployments/typed", "") }},
 		{"getExecution", 200, "", nil, func(r *rig) reply { return r.call("GET", r.submit("echo", "1"), "") }},
 		{"getExecution", 304, "", nil, func(r *rig) reply { return r.known(r.waiting("true")) }},
@@ -229,6 +240,7 @@ func refusals() (all []provoked) {
 		"submitExecution": submitPath("echo"), "submitBatch": submitPath("echo") + "/batch", "resumeExecution": possible + "/resume", "cancelExecution": possible + "/cancel",
 		"createStreamToken": possible + "/stream-token", "resubmitExecution": possible + "/resubmit",
 		"bulkCancel": "/v1/bulk/cancel", "bulkErase": "/v1/bulk/erase", "bulkResubmit": "/v1/bulk/resubmit",
+		"moveRevision": revisionPath + "/move", "failRevision": revisionPath + "/fail",
 	} {
 		post := func(body string, headers ...string) func(r *rig) reply {
 			return func(r *rig) reply { return r.call("POST", path, body, headers...) }
@@ -284,6 +296,12 @@ func refusals() (all []provoked) {
 		}},
 		provoked{"listDeployments", 400, "invalid_request", nil, func(r *rig) reply { return r.call("GET", "/v1/deployments?limit=201", "") }},
 		provoked{"listDeployments", 400, "invalid_cursor", nil, func(r *rig) reply { return r.call("GET", "/v1/deployments?cursor=-", "") }},
+		provoked{"moveRevision", 404, "unknown_deployment", nil, func(r *rig) reply {
+			return r.call("POST", "/v1/deployments/none/revisions/r0/move", `{"to":"r1"}`)
+		}},
+		provoked{"failRevision", 404, "unknown_deployment", nil, func(r *rig) reply {
+			return r.call("POST", "/v1/deployments/none/revisions/r0/fail", `{}`)
+		}},
 		provoked{"getDeployment", 404, "unknown_deployment", withKeys, func(r *rig) reply {
 			return r.call("GET", "/v1/deployments/ask", "", as(echoes))
 		}},
@@ -373,6 +391,11 @@ func conflicts() []provoked {
 			r.call("POST", path, "", key)
 			return r.call("POST", path, `{"revision":"same"}`, key)
 		}},
+		{"moveRevision", 409, "revision_unserved", nil, func(r *rig) reply { return r.call("POST", revisionPath+"/move", `{"to":"r1"}`) }},
+		{"moveRevision", 422, "invalid_option", nil, func(r *rig) reply { return r.call("POST", revisionPath+"/move", `{"to":"r0"}`) }},
+		{"failRevision", 409, "revision_served", nil, func(r *rig) reply {
+			return r.call("POST", "/v1/deployments/echo/revisions/1/fail", `{}`)
+		}},
 		{"resumeExecution", 409, "not_waiting", nil, func(r *rig) reply {
 			return r.call("POST", r.running()+"/resume", `{"input":1}`)
 		}},
@@ -407,7 +430,7 @@ func conflicts() []provoked {
 func failures() (all []provoked) {
 	for operation, code := range map[string]string{
 		"submitExecution": "unconfirmed", "resumeExecution": "unconfirmed", "cancelExecution": "unconfirmed", "eraseExecution": "unconfirmed", "eraseOwner": "unconfirmed",
-		"listDeployments": "store_unavailable", "getDeployment": "store_unavailable",
+		"moveRevision": "store_unavailable", "failRevision": "store_unavailable", "listDeployments": "store_unavailable", "getDeployment": "store_unavailable",
 		"listExecutions": "store_unavailable", "getExecution": "store_unavailable", "streamExecution": "store_unavailable", "getReadiness": "store_unavailable",
 		"bulkCancel": "store_unavailable", "bulkErase": "store_unavailable", "bulkResubmit": "store_unavailable", "resubmitExecution": "store_unavailable",
 		"createStreamToken": "store_unavailable", "getResult": "store_unavailable", "getInput": "store_unavailable",
@@ -419,7 +442,7 @@ func failures() (all []provoked) {
 			return asks()[operation](r)
 		}})
 	}
-	for _, operation := range []string{"submitExecution", "resumeExecution", "cancelExecution", "eraseExecution", "eraseOwner", "listExecutions", "getExecution", "streamExecution", "listDeployments", "getDeployment",
+	for _, operation := range []string{"submitExecution", "resumeExecution", "cancelExecution", "eraseExecution", "eraseOwner", "listExecutions", "getExecution", "streamExecution", "listDeployments", "getDeployment", "moveRevision", "failRevision",
 		"getReadiness", "getStatus", "createStreamToken", "getResult", "getInput", "getHistory", "resubmitExecution", "bulkCancel", "bulkErase", "bulkResubmit"} {
 		b := &breaking{}
 		change := func(s *setup) { b.wrap(s); withStreamTokens(s) }

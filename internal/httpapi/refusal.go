@@ -81,6 +81,7 @@ func sentence(text string) string {
 func codeOf(code execution.Code) (contract.ProblemCode, bool) {
 	switch code {
 	case execution.CodeNotFound, execution.CodeUnknownDeployment, execution.CodeNotWaiting, execution.CodeWaitMoved, execution.CodeNotEnded,
+		execution.CodeUnserved, execution.CodeServed,
 		execution.CodeKeyReused, execution.CodeInvalidInput, execution.CodeInvalidOption, execution.CodeTooLarge, execution.CodeCapacity,
 		execution.CodeOwnerCapacity, execution.CodeDraining, execution.CodeUnavailable, execution.CodeUnconfirmed:
 		return contract.ProblemCode(code), true

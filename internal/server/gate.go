@@ -69,6 +69,10 @@ func (g *gate) Maintain(ctx context.Context, limit int) (store.Maintained, error
 	return pass(g, func() (store.Maintained, error) { return g.to.Maintain(ctx, limit) })
 }
 
+func (g *gate) Displace(ctx context.Context, rev store.Revision, cmd execution.Command) (store.Displaced, error) {
+	return pass(g, func() (store.Displaced, error) { return g.to.Displace(ctx, rev, cmd) })
+}
+
 func (g *gate) Erase(ctx context.Context, id string, scope store.Scope) (store.Erased, error) {
 	return pass(g, func() (store.Erased, error) { return g.to.Erase(ctx, id, scope) })
 }

@@ -10,7 +10,7 @@
 // applied: a caller that needs to know repeats it with the same operation token, idempotency key, id, claim token or chunk
 // number, and a repeat of what was applied is answered as the first one would have been. Where the error says Unchanged, it
 // was not applied. CodeUnconfirmed says that it was applied and has not arrived everywhere that the store was told to wait for,
-// so that a failure may still take it away: a repeat waits again. Submit, FindKey, Transition, Resume, Cancel, Erase and EraseOwner may say so.
+// so that a failure may still take it away: a repeat waits again. Submit, FindKey, Transition, Resume, Cancel, Displace, Erase and EraseOwner may say so.
 // Methods return the context's error, wrapped with CodeUnavailable, when ctx ends first. No method retries a
 // failed exchange by itself.
 package store
@@ -73,6 +73,11 @@ type Store interface {
 	// executions past their retention. A store whose clock may be set back shortens leases that lie further ahead than any
 	// that was asked for.
 	Maintain(ctx context.Context, limit int) (Maintained, error)
+
+	// Displace has an operator's command carried out on executions of a revision that are queued or wait for an answer, up to
+	// about 100 of each partition: [execution.Move] or [execution.Withdraw]. It tells how many are left. Each leaves the revision
+	// with it, so that a repeat finds only what is left.
+	Displace(ctx context.Context, rev Revision, cmd execution.Command) (Displaced, error)
 
 	// Erase removes an execution with everything that belongs to it, whatever it is doing: who works on it is refused with
 	// CodeLeaseLost from then on. CodeNotFound, also where it was erased before; CodeCorrupt for what can't be read, unless

@@ -161,6 +161,10 @@ func about(code contract.ProblemCode) (status int, title string) {
 		return http.StatusConflict, "The execution has not ended"
 	case contract.ProblemCodeMoreMatch:
 		return http.StatusConflict, "More executions match than were counted"
+	case contract.ProblemCodeRevisionUnserved:
+		return http.StatusConflict, "No worker serves the revision"
+	case contract.ProblemCodeRevisionServed:
+		return http.StatusConflict, "Workers serve the revision"
 	case contract.ProblemCodeTooLarge:
 		return http.StatusRequestEntityTooLarge, "The payload is too large"
 	case contract.ProblemCodeUnsupportedMediaType:

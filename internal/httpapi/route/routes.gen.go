@@ -51,6 +51,12 @@ type ServerInterface interface {
 	// SubmitBatch Submit many pieces of work to a deployment
 	// (POST /v1/deployments/{deployment}/executions/batch)
 	SubmitBatch(w http.ResponseWriter, r *http.Request, deployment Deployment)
+	// FailRevision Fail the work of a revision
+	// (POST /v1/deployments/{deployment}/revisions/{revision}/fail)
+	FailRevision(w http.ResponseWriter, r *http.Request, deployment Deployment, revision Revision)
+	// MoveRevision Move the work of a revision to another
+	// (POST /v1/deployments/{deployment}/revisions/{revision}/move)
+	MoveRevision(w http.ResponseWriter, r *http.Request, deployment Deployment, revision Revision)
 	// ListExecutions List executions
 	// (GET /v1/executions)
 	ListExecutions(w http.ResponseWriter, r *http.Request, params ListExecutionsParams)
@@ -177,6 +183,18 @@ func (_ Unimplemented) SubmitExecution(w http.ResponseWriter, r *http.Request, d
 // SubmitBatch Submit many pieces of work to a deployment
 // (POST /v1/deployments/{deployment}/executions/batch)
 func (_ Unimplemented) SubmitBatch(w http.ResponseWriter, r *http.Request, deployment Deployment) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// FailRevision Fail the work of a revision
+// (POST /v1/deployments/{deployment}/revisions/{revision}/fail)
+func (_ Unimplemented) FailRevision(w http.ResponseWriter, r *http.Request, deployment Deployment, revision Revision) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// MoveRevision Move the work of a revision to another
+// (POST /v1/deployments/{deployment}/revisions/{revision}/move)
+func (_ Unimplemented) MoveRevision(w http.ResponseWriter, r *http.Request, deployment Deployment, revision Revision) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -569,6 +587,76 @@ func (siw *ServerInterfaceWrapper) SubmitBatch(w http.ResponseWriter, r *http.Re
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.SubmitBatch(w, r, deployment)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// FailRevision operation middleware
+func (siw *ServerInterfaceWrapper) FailRevision(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment" -------------
+	var deployment Deployment
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment", chi.URLParam(r, "deployment"), &deployment, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "revision" -------------
+	var revision Revision
+
+	err = runtime.BindStyledParameterWithOptions("simple", "revision", chi.URLParam(r, "revision"), &revision, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "revision", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.FailRevision(w, r, deployment, revision)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// MoveRevision operation middleware
+func (siw *ServerInterfaceWrapper) MoveRevision(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment" -------------
+	var deployment Deployment
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment", chi.URLParam(r, "deployment"), &deployment, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "revision" -------------
+	var revision Revision
+
+	err = runtime.BindStyledParameterWithOptions("simple", "revision", chi.URLParam(r, "revision"), &revision, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "revision", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.MoveRevision(w, r, deployment, revision)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1654,6 +1742,12 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/v1/deployments/{deployment}/executions/batch", wrapper.SubmitBatch)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/deployments/{deployment}/revisions/{revision}/fail", wrapper.FailRevision)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/v1/deployments/{deployment}/revisions/{revision}/move", wrapper.MoveRevision)
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/v1/executions", wrapper.ListExecutions)

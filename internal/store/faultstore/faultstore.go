@@ -25,6 +25,7 @@ const (
 	Resume     Method = "Resume"
 	Cancel     Method = "Cancel"
 	Maintain   Method = "Maintain"
+	Displace   Method = "Displace"
 	Erase      Method = "Erase"
 	EraseOwner Method = "EraseOwner"
 	Read       Method = "Read"
@@ -79,7 +80,7 @@ func (s *Store) Inject(m Method, f Fault) {
 
 // Cut makes every method fail before it is applied, as when the store is out of reach, until Heal.
 func (s *Store) Cut() {
-	for _, m := range []Method{Submit, FindKey, Poll, Transition, Beat, Resume, Cancel, Maintain, Erase, EraseOwner, Read, List, Controls, Tail, TailRead,
+	for _, m := range []Method{Submit, FindKey, Poll, Transition, Beat, Resume, Cancel, Maintain, Displace, Erase, EraseOwner, Read, List, Controls, Tail, TailRead,
 		Listen, Counts, Workers, Check} {
 		s.Inject(m, Fault{Before: true})
 	}

@@ -50,6 +50,11 @@ func (s *Store) Maintain(ctx context.Context, limit int) (store.Maintained, erro
 	return call(ctx, s.next(Maintain, ""), func() (store.Maintained, error) { return s.Store.Maintain(ctx, limit) })
 }
 
+// Displace implements [store.Store].
+func (s *Store) Displace(ctx context.Context, rev store.Revision, cmd execution.Command) (store.Displaced, error) {
+	return call(ctx, s.next(Displace, ""), func() (store.Displaced, error) { return s.Store.Displace(ctx, rev, cmd) })
+}
+
 // Erase implements [store.Store].
 func (s *Store) Erase(ctx context.Context, id string, scope store.Scope) (store.Erased, error) {
 	return call(ctx, s.next(Erase, ""), func() (store.Erased, error) { return s.Store.Erase(ctx, id, scope) })

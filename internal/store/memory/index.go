@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"cmp"
+
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/store"
 )
@@ -69,12 +71,13 @@ func (x *index) follow(before, after execution.Control, now execution.Instant) (
 	if after.Status == execution.Running {
 		x.leases.put(after.ID, after.LeaseUntil)
 	}
-	if before.Status == after.Status {
+	if before.Status == after.Status && before.Revision == after.Revision {
 		return false
 	}
 	if before.Status == "" {
 		x.shelf.put(after)
 	}
+	held := x.placeOf(before)
 	x.leave(before)
 	x.count(before, -1)
 	x.count(after, 1)
@@ -83,12 +86,32 @@ func (x *index) follow(before, after execution.Control, now execution.Instant) (
 	}
 	switch {
 	case after.Status == execution.Queued:
-		return x.revision(revisionOf(after)).enqueue(after, now.Millis())
+		return x.revision(revisionOf(after)).enqueue(after, now.Millis(), held)
 	case after.Status.Terminal():
 		x.ended.put(after.ID, now.Millis()+x.terminalTTL)
 		x.logs.put(after.ID, now.Millis()+x.streamTTL)
 	}
 	return false
+}
+
+// placeOf is the place among what may be claimed of an execution that keeps it, since it is moved to another revision; 0: none.
+func (x *index) placeOf(c execution.Control) int64 {
+	if c.Status != execution.Queued {
+		return 0
+	}
+	r := x.revision(revisionOf(c))
+	for _, a := range []*agenda{r.ready, r.solitary} {
+		if d := a.byID[c.ID]; d != nil {
+			return d.at
+		}
+	}
+	return 0
+}
+
+// stands reports whether an execution that is idle is counted as such: a poll leaves to maintenance what is over.
+func (x *index) stands(c execution.Control) bool {
+	_, delayed := x.revision(revisionOf(c)).delayed.byID[c.ID]
+	return c.Status == execution.Waiting || delayed || x.placeOf(c) != 0
 }
 
 func (x *index) leave(c execution.Control) {
@@ -124,15 +147,15 @@ func (x *index) count(c execution.Control, n int64) {
 }
 
 // enqueue enters a queued execution and reports whether a sleeping worker must hear of it: nothing was due before, and it
-// is due now or sooner than all that was known.
-func (r *revision) enqueue(c execution.Control, now int64) (ring bool) {
+// is due now or sooner than all that was known. One that was queued already keeps the place that it held; 0: it had none.
+func (r *revision) enqueue(c execution.Control, now, held int64) (ring bool) {
 	if c.AvailableAt <= now && c.LastChance() {
-		return r.isolate(c.ID, now)
+		return r.isolate(c.ID, cmp.Or(held, now))
 	}
 	_, next, delayed := r.delayed.first()
 	quiet := r.ready.len() == 0 && !(delayed && next <= now)
 	if c.AvailableAt <= now { // also when it names no time
-		r.ready.put(c.ID, c.Rank(now))
+		r.ready.put(c.ID, cmp.Or(held, c.Rank(now)))
 		return quiet
 	}
 	r.delayed.put(c.ID, c.AvailableAt)

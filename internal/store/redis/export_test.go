@@ -71,7 +71,7 @@ func (s *Store) Plant(text, broken string) error {
 }
 
 func (sc *scripts) all() []*script {
-	return []*script{&sc.attach, &sc.submit, &sc.find, &sc.poll, &sc.apply, &sc.beat, &sc.cancel, &sc.resume, &sc.read, &sc.list,
+	return []*script{&sc.attach, &sc.submit, &sc.find, &sc.poll, &sc.apply, &sc.beat, &sc.cancel, &sc.displace, &sc.resume, &sc.read, &sc.list,
 		&sc.controls, &sc.overdue, &sc.remove, &sc.erase, &sc.counts, &sc.workers, &sc.check}
 }
 

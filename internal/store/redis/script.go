@@ -29,7 +29,7 @@ type script struct {
 
 // scripts are all that the store runs. Each file under lua/ says what it does.
 type scripts struct {
-	attach, submit, find, poll, apply, beat, cancel, resume, read, list, controls, overdue, remove, erase, counts, workers, check script
+	attach, submit, find, poll, apply, beat, cancel, displace, resume, read, list, controls, overdue, remove, erase, counts, workers, check script
 
 	// Those of doctor.
 	inspect, repair, inspectCapacity, repairCapacity, repairRoot script
@@ -54,6 +54,7 @@ func loadScripts(l store.Limits, acked bool, clock string) scripts {
 		apply:    newScript("apply", with("control", "log", "history", "index", "commit")...),
 		beat:     newScript("beat", with("control", "index")...),
 		cancel:   newScript("cancel", with("control", "log", "history", "index", "commit", "view")...),
+		displace: newScript("displace", with("control", "log", "history", "index", "gone", "commit")...),
 		resume:   newScript("resume", with("control", "log", "history", "index", "commit", "view")...),
 		read:     newScript("read", with("control", "history", "view")...),
 		list:     newScript("list", with("control", "index", "gone")...),

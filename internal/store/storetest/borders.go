@@ -47,8 +47,12 @@ func calls(k *kit) map[string]func(ctx context.Context) error {
 		},
 		"controls": func(ctx context.Context) error { _, err := k.Store.Controls(ctx, []string{c.ID}); return err },
 		"counts":   func(ctx context.Context) error { _, err := k.Store.Counts(ctx); return err },
-		"workers":  func(ctx context.Context) error { _, err := k.Store.Workers(ctx); return err },
-		"check":    k.Store.Check,
+		"displace": func(ctx context.Context) error {
+			_, err := k.Store.Displace(ctx, k.rev, execution.Move{Revision: "r9"})
+			return err
+		},
+		"workers": func(ctx context.Context) error { _, err := k.Store.Workers(ctx); return err },
+		"check":   k.Store.Check,
 	}
 }
 

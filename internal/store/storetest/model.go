@@ -64,6 +64,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		"controls":     m.controls,
 		"list":         m.list,
 		"erase":        m.erase,
+		"displace":     m.displace,
 		"advance":      m.advance,
 	}
 }

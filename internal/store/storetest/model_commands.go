@@ -290,6 +290,14 @@ func (m *model) erase(rt *rapid.T) {
 	}, cmpopts.SortSlices(func(a, b string) bool { return a < b }))
 }
 
+// displace has an operator move what is idle to the other revision, or end it.
+func (m *model) displace(rt *rapid.T) {
+	rev := store.Revision{Deployment: pick(rt, "deployment", "a", "b"), Revision: pick(rt, "revision", "r1", "r2")}
+	to := map[string]string{"r1": "r2", "r2": "r1"}[rev.Revision]
+	cmd := pick[execution.Command](rt, "command", execution.Move{Revision: to}, execution.Move{Revision: to}, execution.Withdraw{Reason: "gone"})
+	both(m, execution.Name(cmd), func(st store.Store) (store.Displaced, error) { return st.Displace(m.ctx, rev, cmd) })
+}
+
 // advance lets time pass, and sometimes lets the clock step back.
 func (m *model) advance(rt *rapid.T) {
 	d := pick(rt, "time", time.Microsecond, 1500*time.Microsecond, 5*time.Second, 5*time.Second, 20*time.Second,

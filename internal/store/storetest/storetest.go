@@ -32,7 +32,7 @@ func Run(t *testing.T, f Factory) {
 // keys, tails, doorbells and turns are of a partition, and left to the store's own tests.
 func RunOverPartitions(t *testing.T, f Factory) {
 	hold(t, f, slices.DeleteFunc(themes(), func(th theme) bool {
-		return slices.Contains([]string{"Capacity", "Keys", "Tail", "Doorbell", "Solitary"}, th.name)
+		return slices.Contains([]string{"Capacity", "Keys", "Tail", "Doorbell", "Solitary", "Displace"}, th.name)
 	}))
 }
 
@@ -67,6 +67,7 @@ func themes() []theme {
 		{"Retention", retentionTests()},
 		{"Counts", countTests()},
 		{"List", listTests()},
+		{"Displace", displaceTests()},
 		{"Erase", eraseTests()},
 		{"Repeats", repeatTests()},
 		{"Concurrency", concurrencyTests()},

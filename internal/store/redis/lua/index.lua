@@ -146,10 +146,10 @@ local function idle(q)
   return redis.pcall('ZCARD', anchor .. 'ready:' .. q) == 0
 end
 
--- Puts an execution on its last chance where only a process that runs nothing else claims from.
-local function isolate(c)
+-- Puts an execution on its last chance where only a process that runs nothing else claims from, at its place if it has one.
+local function isolate(c, place)
   local empty = redis.pcall('ZCARD', anchor .. 'solitary:' .. queue(c)) == 0
-  enter('solitary:' .. queue(c), ms, c.id)
+  enter('solitary:' .. queue(c), place or ms, c.id)
   if empty then ring(c) end
 end
 
@@ -158,14 +158,14 @@ local awake = {}
 
 -- Puts a queued execution where it will be claimed from; a delayed one on its last chance goes on from there when it is
 -- looked at. The doorbell rings only where a sleeping worker must hear of it: nothing was due before, and this one is due
--- now or sooner than all that was known.
-local function enqueue(c)
+-- now or sooner than all that was known. One that was queued already keeps the place that it held.
+local function enqueue(c, place)
   local q = queue(c)
-  if c.t <= ms and last_chance(c) then return isolate(c) end
+  if c.t <= ms and last_chance(c) then return isolate(c, place) end
   if c.t <= ms then
     if not awake[q] and idle(q) and (next_due(q) or MAX) > ms then ring(c) end
     awake[q] = true
-    return enter('ready:' .. q, rank(ms, c.i), c.id)
+    return enter('ready:' .. q, place or rank(ms, c.i), c.id)
   end
   local head = next_due(q) or MAX
   enter('delayed:' .. q, c.t, c.id)
@@ -203,6 +203,22 @@ local function free(c, before)
   if not before then return end
   if before[1] > 0 then count(c.d, before[1] - 1) end
   if before[2] > 0 then count(queue(c), before[2] - 1) end
+end
+
+-- The place among what may be claimed of a queued execution, which it keeps where it is moved to another revision.
+local function place_of(c)
+  for _, index in ipairs({'ready:', 'solitary:'}) do
+    local score = redis.pcall('ZSCORE', anchor .. index .. queue(c), c.id)
+    if score and not failed(score) then return tonumber(score) end
+  end
+end
+
+-- Counts an execution for the revision that it is moved to; one that is not positive stays as it is.
+local function recount(c, n)
+  local from, to = counters(c), counters(n)
+  if not from or not to then return end
+  if from[2] > 0 then count(queue(c), from[2] - 1) end
+  count(queue(n), to[2] + 1)
 end
 
 -- Puts the backstop on everything that outlives the end: keys go by themselves a day after maintenance should have
@@ -255,9 +271,12 @@ local function reindex(c, n, before)
     if LISTED[n.s] then enter('status:' .. n.s, n.b, n.id) end
   end
   if c.s ~= n.s and expiry(c) > 0 then leave('waits', c.id) end
-  if c.s == 'w' and n.s ~= 'w' then leave('waiting:' .. queue(c), c.id) end
-  if n.s == 'w' and c.s ~= 'w' then enter('waiting:' .. queue(n), n.b, n.id) end
+  local moved, place = c.s and queue(c) ~= queue(n), nil
+  if moved then recount(c, n) end
+  if c.s == 'w' and (moved or n.s ~= 'w') then leave('waiting:' .. queue(c), c.id) end
+  if n.s == 'w' and (moved or c.s ~= 'w') then enter('waiting:' .. queue(n), n.b, n.id) end
   if c.s == 'q' then
+    if moved and n.s == 'q' then place = place_of(c) end
     leave('ready:' .. queue(c), c.id)
     if c.l > 0 then leave('solitary:' .. queue(c), c.id) end
     if c.t > 0 or n.s ~= 'r' then leave('delayed:' .. queue(c), c.id) end -- a release that does not know it may have put it off
@@ -268,7 +287,7 @@ local function reindex(c, n, before)
   local due = expiry(n)
   if due > 0 then enter('waits', due, n.id) end
   if n.s == 'q' then
-    enqueue(n)
+    enqueue(n, place)
   elseif n.s == 'r' and n.e ~= c.e then
     enter('leases', n.e, n.id)
     if c.s ~= 'r' then enter('running', n.e, n.id) end
