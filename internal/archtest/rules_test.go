@@ -12,10 +12,10 @@ type keeper struct {
 
 func keepers() []keeper {
 	return []keeper{
-		{"github.com/redis/go-redis", []string{"internal/store/redis", "internal/redistest", "internal/faultkit"}, "another store must fit without a change elsewhere"},
+		{"github.com/redis/go-redis", []string{"internal/store/redis", "internal/redistest", "internal/faultkit", "internal/bench"}, "another store must fit without a change elsewhere"},
 		{"github.com/Shopify/toxiproxy", []string{"internal/faultkit"}, "tests take their faults from one kit"},
 		{"github.com/testcontainers/testcontainers-go", []string{"internal/redistest"}, "tests take their server from one harness"},
-		{"github.com/go-chi/chi", []string{"internal/httpapi"}, "the router is a detail of the HTTP floor"},
+		{"github.com/go-chi/chi", []string{"internal/httpapi", "internal/bench"}, "the router is a detail of the HTTP floor"},
 		{"github.com/prometheus/client_golang", []string{"internal/telemetry", "internal/e2e"}, "metric names and labels are decided in one place"},
 		{"github.com/lmittmann/tint", []string{"internal/telemetry"}, "parts log through slog and know no format"},
 		{"github.com/anishathalye/porcupine", []string{"internal/store/storetest"}, "what histories are held against is decided in one place"},
@@ -63,6 +63,7 @@ func floors() []floor {
 		{"cmd", 105},
 		{"api/windrow", 102}, // what an embedder sees: the server, and its command line
 		{"internal/cli", 100},
+		{"internal/bench", 95},  // measures what the server assembles
 		{"internal/server", 90}, // assembles all below
 		{"internal/httpapi", 80},
 		{"internal/runtime", 70},

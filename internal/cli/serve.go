@@ -16,7 +16,7 @@ import (
 )
 
 func (m *Main) addServer(root *cobra.Command) {
-	root.AddCommand(m.devCommand(), m.serveCommand(), m.doctorCommand(), m.keysCommand())
+	root.AddCommand(m.devCommand(), m.serveCommand(), m.doctorCommand(), m.benchCommand(), m.keysCommand())
 }
 
 func (m *Main) devCommand() *cobra.Command {

@@ -100,3 +100,15 @@ func bounds(l store.Limits, acked bool) string {
 		acked, l.ProgressEvents, l.HistoryChunks, l.HistoryBytes, l.TerminalTTL.Milliseconds(), l.StreamTTL.Milliseconds(),
 		l.WatchTTL.Milliseconds(), (l.TerminalTTL + backstop).Milliseconds(), store.WorkersKept.Milliseconds())
 }
+
+// Digests are the names of the scripts of a store that is configured so, but for those of doctor, by what servers know them as.
+func Digests(c Config) map[string]string {
+	c = c.withDefaults()
+	all := loadScripts(c.Limits, c.Ack.waits(), c.clock)
+	names := map[string]string{}
+	for _, one := range []script{all.attach, all.submit, all.find, all.poll, all.apply, all.beat, all.cancel, all.resume, all.read, all.list,
+		all.controls, all.overdue, all.remove, all.erase, all.counts, all.check} {
+		names[one.sha] = one.name
+	}
+	return names
+}
