@@ -18,7 +18,8 @@ takes time.
 
 Then, each in turns with what it is compared with:
   pickup        by another process under light load, one submission every 20 ms
-  scripts       a second, in a run of noop, against those that eight connections reach which send the same scripts 16 at once
+  pipelines     executions a second, in a run of noop, against those that eight connections reach which submit, claim and complete
+                with the same scripts, one operation each, 16 at once
   HTTP          submissions a second, against a bare chi handler that does one EVALSHA
 
 --only names cases by a part of their name; --slots is how many attempts a process runs at once; --short does noop with 16
@@ -77,7 +78,7 @@ func Throughput(ctx context.Context, p Params) (*Report, error) {
 	for _, one := range []struct {
 		name    string
 		measure func(context.Context, string) error
-	}{{"pickup by another process", r.pickup}, {"scripts a second", r.scriptRate}, {"submissions over HTTP", r.bareRate}} {
+	}{{"pickup by another process", r.pickup}, {"noop against pipelines", r.scriptRate}, {"submissions over HTTP", r.bareRate}} {
 		if p.Short || !r.wanted(one.name) {
 			continue
 		}
