@@ -67,6 +67,9 @@ func (r *rig) moreMatch(what, filter string) reply {
 	r.Helper()
 	paths := []string{r.submit("typed", `{"n":1}`), r.submit("typed", `{"n":1}`)}
 	r.call("POST", paths[0]+"/cancel", "")
+	created := func(path string) time.Time { return r.projection(r.call("GET", path, "")).CreatedAt.Time }
+	for before := created(paths[1]); !created(r.submit("typed", `{"n":1}`)).After(before); { // what a run counts came before it
+	}
 	confirmation := r.counted(what, filter, 1)
 	r.call("POST", paths[1]+"/cancel", "")
 	return r.call("POST", "/v1/bulk/"+what, `{`+filter+`,"confirmation":"`+confirmation+`"}`)
