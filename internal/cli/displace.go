@@ -64,6 +64,9 @@ func (m *Main) displace(cmd *cobra.Command, dry bool, once func(context.Context,
 		if err == nil {
 			all = contract.Displaced{Executions: all.Executions + d.Executions, Remaining: d.Remaining, Running: d.Running}
 		}
+		if err != nil && all.Executions == 0 {
+			return err
+		}
 		if err != nil || dry || d.Executions == 0 || d.Remaining == 0 {
 			_, failed := fmt.Fprintf(m.Stdout, "executions %d, remaining %d, running %d\n", all.Executions, all.Remaining, all.Running)
 			return errors.Join(err, failed)

@@ -46,7 +46,7 @@ func TestCost(t *testing.T) {
 		want("read", script("HGETALL", "LRANGE", "MGET", "XRANGE"), func() { k.read(c.ID) })
 		want("complete", script("HGETALL", "HMGET", "HSET", "HDEL", "SET", "DEL", "XADD",
 			"PEXPIRE", "PEXPIRE", "PEXPIRE", "PEXPIRE", "PEXPIRE", "PEXPIRE", "ZREM", "ZREM", "ZADD", "HDEL"), func() { k.complete(c) })
-		want("cancel", script("HGETALL", "LRANGE", "MGET"), func() {
+		want("cancel", script("HGETALL", "LRANGE", "MGET", "ZSCORE"), func() {
 			_, err := k.store.Cancel(t.Context(), c.ID, store.Scope{All: true}, "")
 			k.ok(err)
 		})
