@@ -70,7 +70,7 @@ type told struct {
 }
 
 // Transition implements [store.Store].
-func (t told) Transition(ctx context.Context, c execution.Control, cmd execution.Command) (execution.Control, error) {
+func (t told) Transition(ctx context.Context, c execution.Control, cmd execution.Command) (store.Transitioned, error) {
 	after, err := t.checkedStore.Transition(ctx, c, cmd)
 	if _, ends := cmd.(execution.Complete); ends && err == nil {
 		t.tally.completed()

@@ -51,6 +51,12 @@ func (c *crew) open(url string) *redis.Store {
 // join runs one more runtime, whose way to Redis is the URL, until the test ends.
 func (c *crew) join(url string, lease time.Duration, run handler.Func) *runtime.Runtime {
 	c.Helper()
+	return c.joinFeeding(url, lease, run, nil)
+}
+
+// joinFeeding runs one that tells of its attempts.
+func (c *crew) joinFeeding(url string, lease time.Duration, run handler.Func, feed func(string, int64) runtime.Feed) *runtime.Runtime {
+	c.Helper()
 	d := handler.Deployment{Name: "d", Revision: "r", Handler: run}
 	d.Options.Slots, d.Options.Lease = 10, lease
 	d.Options.Budgets = execution.Budgets{LostLeases: 1000, Retries: 2, Claims: 1000}
@@ -62,7 +68,7 @@ func (c *crew) join(url string, lease time.Duration, run handler.Func) *runtime.
 			err := json.Compact(&b, raw)
 			return b.Bytes(), err
 		},
-		CompileSchema: func([]byte) (handler.Schema, error) { return nil, nil }})
+		CompileSchema: func([]byte) (handler.Schema, error) { return nil, nil }, Feed: feed})
 	if err != nil {
 		c.Fatal(err)
 	}

@@ -228,6 +228,11 @@ func (p Plan) LogEntries(before, after Control, now Instant) []Entry {
 	if !wanted || before.Status == after.Status || before.Version == 0 {
 		return entries
 	}
+	return append(entries, p.StatusEntry(after))
+}
+
+// StatusEntry is what a plan that changed the status leaves of that in the event log, without an id, given the control after.
+func (p Plan) StatusEntry(after Control) Entry {
 	e := StatusEntry{Status: after.Status, Attempt: after.Attempt, Version: after.Version,
 		AvailableAt: after.AvailableAt, WaitUntil: after.WaitUntil}
 	kind := EntryStatus
@@ -237,7 +242,7 @@ func (p Plan) LogEntries(before, after Control, now Instant) []Entry {
 	if after.Status == Waiting {
 		e.Wait = p.payload(PayloadWait)
 	}
-	return append(entries, Entry{Kind: kind, Data: e.Encode()})
+	return Entry{Kind: kind, Data: e.Encode()}
 }
 
 func (p Plan) payload(k PayloadKind) []byte {

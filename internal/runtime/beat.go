@@ -49,6 +49,9 @@ func (s *session) beat(now time.Time, room int) (store.Beat, bool) {
 	if s.urgent {
 		b.Lease = s.d.lease
 	}
+	if b.Chunks != nil {
+		s.feed.Sending(laneBeats)
+	}
 	return b, wanted
 }
 
@@ -64,6 +67,9 @@ func (s *session) beaten(b store.Beat, reply store.Beaten, sent time.Time) {
 	default:
 		s.unbeaten(reply.Err, s.backoff().delay(1))
 		return
+	}
+	if b.Chunks != nil {
+		s.feed.Settled(laneBeats, "", reply.Log, len(reply.Log) > 0 || reply.Err != nil && !b.Repeat)
 	}
 	s.confirm(b, reply, sent)
 	if reply.Canceled {
@@ -105,7 +111,9 @@ func (s *session) unbeaten(err error, delay time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failures++
-	s.chunks.unknown()
+	if s.chunks.unknown() {
+		s.feed.Unknown(laneBeats)
+	}
 	s.retryAt = time.Now().Add(s.pauseLocked(delay))
 	s.wakeLocked()
 	s.log.Debug("a beat was not confirmed", "failures", s.failures, "error", err)

@@ -62,8 +62,11 @@ func (c *chunks) take(attempt int64, room int) (*execution.ChunkBatch, bool) {
 	return c.flying, c.repeat
 }
 
-// unknown says that the batch may have been appended.
-func (c *chunks) unknown() { c.repeat = c.flying != nil }
+// unknown says that the batch, if there is one, may have been appended. It reports whether there is.
+func (c *chunks) unknown() bool {
+	c.repeat = c.flying != nil
+	return c.repeat
+}
 
 // settled says that the batch was appended, or never will be.
 func (c *chunks) settled() (count int) {

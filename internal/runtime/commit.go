@@ -44,18 +44,22 @@ func (s *session) send(cmd execution.Command) (execution.Control, error) {
 			s.lose("the lease window closed before a commit was confirmed")
 			return execution.Control{}, s.undecided(cmd, try-1)
 		}
+		s.feed.Sending(laneCommits)
 		after, err := s.Store.Transition(ctx, s.control, cmd)
 		cancel()
 		switch {
 		case err == nil:
-			return after, nil
+			s.feed.Settled(laneCommits, after.LogEpoch, after.Log, !after.Untold)
+			return after.Control, nil
 		case execution.Is(err, execution.CodeLeaseLost):
 			s.lose("the store refused " + execution.Name(cmd))
 			return execution.Control{}, s.undecided(cmd, try-1)
 		case execution.Unknown(err):
+			s.feed.Unknown(laneCommits)
 			s.log.Debug("a commit was not confirmed", "command", execution.Name(cmd), "try", try, "error", err)
 			s.pause(try)
 		default:
+			s.feed.Settled(laneCommits, "", nil, try == 1)
 			return execution.Control{}, err
 		}
 	}

@@ -348,8 +348,8 @@ func (f *faulty) Poll(ctx context.Context, r store.PollRequest) (store.Polled, e
 	return out, err
 }
 
-func (f *faulty) Transition(ctx context.Context, c execution.Control, cmd execution.Command) (execution.Control, error) {
-	return through(ctx, f, execution.Name(cmd), func() (execution.Control, error) { return f.Store.Transition(ctx, c, cmd) })
+func (f *faulty) Transition(ctx context.Context, c execution.Control, cmd execution.Command) (store.Transitioned, error) {
+	return through(ctx, f, execution.Name(cmd), func() (store.Transitioned, error) { return f.Store.Transition(ctx, c, cmd) })
 }
 
 func (f *faulty) Beat(ctx context.Context, beats []store.Beat) ([]store.Beaten, error) {

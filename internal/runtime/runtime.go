@@ -24,8 +24,10 @@ type Params struct {
 	Compact func(document []byte) ([]byte, error)
 	// CompileSchema makes a Schema from a JSON Schema. Its error goes to the log only.
 	CompileSchema func(schema []byte) (handler.Schema, error)
-	Logger        *slog.Logger // nil: nothing is logged
-	Metrics       Metrics      // nil: nothing is measured
+	// Feed begins to tell of an attempt of an execution; nil: nobody wants to know.
+	Feed    func(id string, attempt int64) Feed
+	Logger  *slog.Logger // nil: nothing is logged
+	Metrics Metrics      // nil: nothing is measured
 }
 
 // Runtime runs the executions of its deployments. Its methods are safe for concurrent use.
@@ -83,6 +85,9 @@ func (p Params) complete() (Params, []*deployment, error) {
 	}
 	if p.Logger == nil {
 		p.Logger = slog.New(slog.DiscardHandler)
+	}
+	if p.Feed == nil {
+		p.Feed = func(string, int64) Feed { return noFeed{} }
 	}
 	if p.Metrics == nil {
 		p.Metrics = noMetrics{}

@@ -23,6 +23,7 @@ type session struct {
 	claimed store.Claimed
 	owner   execution.Ownership
 	log     *slog.Logger
+	feed    Feed
 
 	solitary bool // nothing else runs here meanwhile
 
@@ -72,6 +73,7 @@ func newSession(shared *deps, d *deployment, c claim) *session {
 			"attempt", control.Attempt, "fence", control.Fence),
 		gone: make(chan struct{}), turn: make(chan struct{}, 1), replied: make(chan struct{}),
 		confirmed: c.sent, seen: c.sent,
+		feed:   shared.Feed(control.ID, control.Attempt),
 		chunks: chunks{maxCount: shared.Settings.HistoryChunks, maxBytes: shared.Settings.HistoryBytes},
 	}
 	if id := control.Trace.ID(); id != "" {
@@ -191,6 +193,7 @@ func (s *session) lose(reason string) {
 
 // close ends the session's right to commit and reports whether this call did it.
 func (s *session) close(lost bool) bool {
+	defer s.feed.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

@@ -49,8 +49,8 @@ func (g *gate) Poll(ctx context.Context, r store.PollRequest) (store.Polled, err
 	return pass(g, func() (store.Polled, error) { return g.to.Poll(ctx, r) })
 }
 
-func (g *gate) Transition(ctx context.Context, c execution.Control, cmd execution.Command) (execution.Control, error) {
-	return pass(g, func() (execution.Control, error) { return g.to.Transition(ctx, c, cmd) })
+func (g *gate) Transition(ctx context.Context, c execution.Control, cmd execution.Command) (store.Transitioned, error) {
+	return pass(g, func() (store.Transitioned, error) { return g.to.Transition(ctx, c, cmd) })
 }
 
 func (g *gate) Beat(ctx context.Context, beats []store.Beat) ([]store.Beaten, error) {

@@ -13,12 +13,13 @@ import (
 	"github.com/windrow-run/windrow/internal/telemetry"
 )
 
-func runtimeParams(p Params) runtime.Params {
+func runtimeParams(p Params, hub *stream.Hub) runtime.Params {
 	c := p.Config
 	return runtime.Params{
 		Store: p.Store, Deployments: definitions(p), Settings: runtimeSettings(c), Logger: p.Logger, Metrics: p.Metrics,
 		Compact:       compactTo(c.JSONDepth),
 		CompileSchema: compileSchema,
+		Feed:          func(id string, attempt int64) runtime.Feed { return hub.Feed(id, attempt) },
 	}
 }
 

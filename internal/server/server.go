@@ -64,11 +64,11 @@ func New(p Params) (*App, error) {
 	}
 	entrance := &gate{to: p.Store}
 	p.Store = entrance
-	r, err := runtime.New(runtimeParams(p))
+	hub, err := stream.New(hubParams(p))
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	hub, err := stream.New(hubParams(p))
+	r, err := runtime.New(runtimeParams(p, hub))
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}

@@ -50,10 +50,10 @@ type Store interface {
 	Poll(ctx context.Context, r PollRequest) (Polled, error)
 
 	// Transition carries out an owned command on the execution that control describes, as its owner holds it. Outcomes:
-	// the control afterwards; CodeLeaseLost where the sender does not own it any more. A version that moved on (a cancel,
+	// the control afterwards, and what it left in the event log; CodeLeaseLost where the sender does not own it any more. A version that moved on (a cancel,
 	// say) is settled inside by deciding once more. With a cancel pending, the control afterwards tells. A repeat is answered
 	// as [execution.Control.Repeated] says. A command that is not owned is CodeInvalidTransition.
-	Transition(ctx context.Context, control execution.Control, cmd execution.Command) (execution.Control, error)
+	Transition(ctx context.Context, control execution.Control, cmd execution.Command) (Transitioned, error)
 
 	// Beat renews leases and appends chunks, many executions in one exchange a partition. The replies stand in the order of
 	// the beats. The error is for the exchange; what happened to a single beat stands in its reply.
@@ -239,6 +239,15 @@ type Claimed struct {
 	Invalid    bool   // a payload is missing or has the wrong type: the attempt must end as stored_execution_invalid
 }
 
+// Transitioned is the outcome of an owned command.
+type Transitioned struct {
+	execution.Control // afterwards
+	// Log is what the command left in the event log, in order.
+	Log []execution.Entry
+	// Untold says that an earlier try carried the command out, and may have left entries that Log does not tell of.
+	Untold bool
+}
+
 // Beat is what the holder of a lease sends between transitions.
 type Beat struct {
 	ID string
@@ -255,7 +264,10 @@ type Beaten struct {
 	Version    int64
 	LeaseUntil int64
 	Canceled   bool // cancellation was asked for
-	Now        execution.Instant
+	// Log is the entry of the chunks, as it stands in the event log. Without one it is not known whether they stand there, unless
+	// the error tells.
+	Log []execution.Entry
+	Now execution.Instant
 }
 
 // ResumeRequest is an answer to a wait.

@@ -175,12 +175,12 @@ func (g *group) check(ctx context.Context) {
 	g.nextCheck = time.Now().Add(checkEvery(g.hub))
 	for i, t := range g.members {
 		if t.differs(controls[i]) {
-			t.stale.Store(true)
+			t.suspect()
 		}
 	}
 }
 
-// prepare proves stale topics, reads suspects alone, and gathers the others. It returns when the next topic that has to wait may be read.
+// prepare proves stale topics, reads suspects alone, and gathers the others but those that an attempt of this process feeds. It returns when the next topic that has to wait may be read.
 func (g *group) prepare(ctx context.Context) (next time.Time) {
 	next = g.nextCheck
 	clear(g.readable)
@@ -196,6 +196,7 @@ func (g *group) prepare(ctx context.Context) (next time.Time) {
 			}
 		case t.stale.Load() && !g.prove(ctx, t):
 		case t.strikes > 0 && !g.tryAlone(ctx, t):
+		case t.source.Load().feeds(t):
 		default:
 			g.readable = append(g.readable, t)
 		}
@@ -279,7 +280,7 @@ func (g *group) read(ctx context.Context, topics []*topic, wait time.Duration) e
 func (g *group) deliver(e store.Entries) {
 	t := g.hub.topic(e.ID)
 	if t != nil && t.group == g && t.read == g.reads && t.deliver(e.Entries) {
-		t.stale.Store(true)
+		t.suspect()
 	}
 }
 

@@ -92,6 +92,7 @@ type Hub struct {
 	mu     sync.Mutex // guards the following
 	closed bool
 	topics map[string]*topic // by execution
+	feeds  map[string]*Feed  // by execution: of the attempts of this process
 	groups map[int][]*group  // by partition
 	open   int               // groups in all
 }
@@ -101,7 +102,7 @@ func New(p Params) (*Hub, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
-	h := &Hub{p: p.withDefaults(), keepalive: &Keepalive{}, topics: map[string]*topic{}, groups: map[int][]*group{}}
+	h := &Hub{p: p.withDefaults(), keepalive: &Keepalive{}, topics: map[string]*topic{}, feeds: map[string]*Feed{}, groups: map[int][]*group{}}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h, nil
 }
@@ -199,7 +200,12 @@ func (h *Hub) join(v *Viewer) admission {
 	}
 	a := t.admit(v)
 	h.mu.Unlock()
-	if began || a == elsewhere {
+	switch {
+	case a == elsewhere:
+		t.group.ring()
+	case began && t.source.Load().feeds(t):
+		t.group.nudge() // there is nothing to read
+	case began:
 		t.group.ring()
 	}
 	return a
@@ -212,6 +218,9 @@ func (h *Hub) beginLocked(v *Viewer) *topic {
 	g := h.groupLocked(partition)
 	t.group, t.slot = g, len(g.topics)
 	g.topics = append(g.topics, t)
+	if f := h.feeds[v.id]; f != nil {
+		f.attach(t)
+	}
 	return t
 }
 
@@ -262,6 +271,9 @@ func (h *Hub) dropLocked(t *topic) bool {
 		return false
 	}
 	delete(h.topics, t.id)
+	if f := h.feeds[t.id]; f != nil {
+		f.detach(t)
+	}
 	g := t.group
 	n := len(g.topics) - 1
 	last := g.topics[n]

@@ -14,7 +14,7 @@ func (g *group) failed(err error) {
 	g.failures++
 	g.notBefore = time.Now().Add(backoff(g.failures))
 	for _, t := range g.members {
-		t.stale.Store(true)
+		t.suspect()
 	}
 	level := slog.LevelWarn
 	if execution.Is(err, execution.CodeUnavailable) {
@@ -76,6 +76,6 @@ func (g *group) strike(t *topic, cause error) {
 		g.giveUp(t, ReasonUnreadable)
 		return
 	}
-	t.stale.Store(true)
+	t.suspect()
 	t.notBefore = time.Now().Add(backoff(t.strikes + 1))
 }

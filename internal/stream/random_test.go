@@ -21,29 +21,36 @@ import (
 // it was written, byte for byte; where history is bounded, they see a gap wherever something is missing.
 func TestRandomJoinsAndCuts(t *testing.T) {
 	t.Parallel()
+	all, some := store.Limits{HistoryChunks: 1_000_000, HistoryBytes: 1 << 30}, store.Limits{HistoryChunks: 60}
 	tests := map[string]struct {
 		limits store.Limits
 		whole  bool
+		here   bool // the workers are in the hub's process
 	}{
-		"all history is kept": {store.Limits{HistoryChunks: 1_000_000, HistoryBytes: 1 << 30}, true},
-		"history is bounded":  {store.Limits{HistoryChunks: 60}, false},
+		"all history is kept":                       {all, true, false},
+		"history is bounded":                        {some, false, false},
+		"all history is kept, the workers are here": {all, true, true},
+		"history is bounded, the workers are here":  {some, false, true},
 	}
 	for name, tt := range tests {
-		for seed := range uint64(25) {
+		for seed := range uint64(15) {
 			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
 				t.Parallel()
 				p := Params{BufferEvents: 40, GroupSize: 2, Keepalive: 2 * time.Second}
-				bubble(t, tt.limits, p, func(r *rig) { scenario(r, seed, tt.whole) })
+				bubble(t, tt.limits, p, func(r *rig) { scenario(r, seed, tt.whole, tt.here) })
 			})
 		}
 	}
 }
 
-func scenario(r *rig, seed uint64, whole bool) {
+func scenario(r *rig, seed uint64, whole, here bool) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	var all sync.WaitGroup
 	for i := range 3 {
 		w := &script{work: r.submit(), rnd: rand.New(rand.NewPCG(seed, uint64(10+i)))}
+		if here {
+			w.moveHere().fate = w.fate
+		}
 		var restless []*restless
 		for j := range 4 {
 			v := newRestless(r, w.id, rand.New(rand.NewPCG(seed, uint64(100*i+j))))
@@ -72,6 +79,23 @@ type script struct {
 	*work
 	rnd  *rand.Rand
 	said []string
+}
+
+// fate is what becomes of a reply: it comes at once, late, after a try whose outcome is not known, or does not tell all.
+func (s *script) fate(lane int, settle func(whole bool)) {
+	n := s.rnd.IntN(20)
+	if n >= 17 {
+		s.here.feed.Unknown(lane)
+	}
+	if n < 8 {
+		settle(true)
+		return
+	}
+	d := time.Duration(s.rnd.IntN(150)) * time.Millisecond
+	go func() {
+		pass(d)
+		settle(n != 19)
+	}()
 }
 
 func (s *script) run() {

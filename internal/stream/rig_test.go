@@ -223,6 +223,7 @@ type work struct {
 	id      string
 	control execution.Control
 	next    int64 // number of the next chunk
+	here    *here // its worker is in the hub's process; nil: it is elsewhere
 }
 
 // submit begins an execution under a deployment of its own, so that a poll claims just this one.
@@ -244,6 +245,7 @@ func (w *work) claim() *work {
 		w.t.Fatalf("claimed %d: %v", len(got.Claimed), err)
 	}
 	w.control, w.next = got.Claimed[0].Control, 0
+	w.here.begin(w)
 	return w
 }
 
@@ -254,10 +256,12 @@ func (w *work) say(chunks ...string) *work {
 		b.Chunks = append(b.Chunks, []byte(c))
 	}
 	w.next += int64(len(chunks))
+	w.here.sending(flushes)
 	got, err := w.mem.Beat(context.Background(), []store.Beat{{ID: w.id, Ownership: w.owner(), Chunks: &b}})
 	if err != nil || got[0].Err != nil {
 		w.t.Fatalf("append: %v %v", err, got)
 	}
+	w.here.settle(flushes, "", got[0].Log)
 	return w
 }
 
@@ -283,11 +287,16 @@ func (w *work) owned(messages ...string) execution.Owned {
 }
 
 func (w *work) do(cmd execution.Command) *work {
+	w.here.sending(commits)
 	c, err := w.mem.Transition(context.Background(), w.control, cmd)
 	if err != nil {
 		w.t.Fatalf("%s: %v", execution.Name(cmd), err)
 	}
-	w.control = c
+	w.control = c.Control
+	w.here.settle(commits, c.LogEpoch, c.Log)
+	if c.Status != execution.Running {
+		w.here.end()
+	}
 	return w
 }
 

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,8 +18,11 @@ type topic struct {
 	group *group // set once, when the topic begins
 	slot  int    // in group.topics; guarded by Hub.mu
 
-	// stale says that the position has to be proved again before the log is read on.
+	// stale says that the position has to be proved again before the log is read on, or a feed goes on.
 	stale atomic.Bool
+
+	// source is the feed of the attempt that this process runs; nil: there is none.
+	source atomic.Pointer[Feed]
 
 	// Of the group's goroutine.
 	strikes   int       // failed reads of this log alone, in a row
@@ -27,6 +31,7 @@ type topic struct {
 
 	mu      sync.Mutex // guards the following
 	trail   trail
+	fed     *Feed // tells of what is new; nil: the log is read
 	gate    *gate // the one that is shut
 	viewers []*Viewer
 	done    bool // nothing more will be told: nobody may come in
@@ -74,7 +79,7 @@ func (t *topic) admit(v *Viewer) admission {
 		}
 		fallthrough // it read once more and got no further: the topic is where the log does not reach
 	case own.epoch != "" && own.epoch != its.epoch:
-		t.stale.Store(true)
+		t.suspectLocked()
 		return elsewhere
 	}
 	v.topic, v.slot = t, len(t.viewers)
@@ -114,11 +119,75 @@ func (t *topic) differs(c execution.Control) bool {
 func (t *topic) deliver(entries []execution.Entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.deliverLocked(entries)
+}
+
+func (t *topic) deliverLocked(entries []execution.Entry) bool {
 	if t.trail.epoch == "" || len(entries) >= pageLimit {
 		return true
 	}
 	t.tellLocked(t.entriesLocked(entries))
 	return t.trail.ended
+}
+
+// takeFrom lets the topic take what the feed tells of that attempt behind gone, where it stands behind the claim and behind gone. It
+// reports whether the topic does.
+func (t *topic) takeFrom(f *Feed, attempt int64, gone execution.LogID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.fed == f {
+		return true
+	}
+	if t.done || t.stale.Load() || t.trail.ended || t.trail.attempt != attempt || t.trail.pos.Less(gone) {
+		return false
+	}
+	t.fed = f
+	return true
+}
+
+// feed takes entries from the feed, of the log of that epoch if one is given, and reports whether the topic has to be proved, as
+// deliver does.
+func (t *topic) feed(f *Feed, epoch string, entries []execution.Entry) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.fed != f || len(entries) == 0 {
+		return false
+	}
+	if t.trail.epoch == cmp.Or(epoch, t.trail.epoch) && !t.deliverLocked(entries) {
+		return false
+	}
+	t.suspectLocked()
+	return true
+}
+
+// unfeed has the log read from the topic's position on, and reports whether it was not.
+func (t *topic) unfeed(f *Feed) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.fed != f {
+		return false
+	}
+	t.fed = nil
+	return true
+}
+
+// suspect has the position proved before anything else is told.
+func (t *topic) suspect() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.suspectLocked()
+}
+
+func (t *topic) suspectLocked() {
+	t.fed = nil
+	t.stale.Store(true)
+}
+
+// ring has the topic looked after at once; nil: there is none.
+func (t *topic) ring() {
+	if t != nil {
+		t.group.ring()
+	}
 }
 
 // prove takes what was read from the topic's position on, and reports whether the topic goes on. Where the read does not

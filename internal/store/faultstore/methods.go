@@ -24,8 +24,8 @@ func (s *Store) Poll(ctx context.Context, r store.PollRequest) (store.Polled, er
 }
 
 // Transition implements [store.Store].
-func (s *Store) Transition(ctx context.Context, c execution.Control, cmd execution.Command) (execution.Control, error) {
-	return call(ctx, s.next(Transition, execution.Name(cmd)), func() (execution.Control, error) {
+func (s *Store) Transition(ctx context.Context, c execution.Control, cmd execution.Command) (store.Transitioned, error) {
+	return call(ctx, s.next(Transition, execution.Name(cmd)), func() (store.Transitioned, error) {
 		return s.Store.Transition(ctx, c, cmd)
 	})
 }

@@ -68,12 +68,27 @@ func (l *eventLog) add(e execution.Entry, w weight, now execution.Instant) {
 	l.total = weight{l.total.chunks + w.chunks, l.total.bytes + w.bytes}
 }
 
-// holds reports whether the log holds exactly this batch: a repeat of it was applied before.
-func (l *eventLog) holds(b execution.ChunkBatch) bool {
+// holds returns the entry that is exactly this batch: a repeat of it was applied before. nil: there is none.
+func (l *eventLog) holds(b execution.ChunkBatch) []execution.Entry {
 	data := b.Encode()
-	return slices.ContainsFunc(l.entries, func(e weighed) bool {
-		return e.Kind == execution.EntryChunks && bytes.Equal(e.Data, data)
-	})
+	for _, e := range l.entries {
+		if e.Kind == execution.EntryChunks && bytes.Equal(e.Data, data) {
+			return []execution.Entry{{ID: e.ID, Kind: e.Kind, Data: data}}
+		}
+	}
+	return nil
+}
+
+// after returns copies of the entries behind the id.
+func (l *eventLog) after(id execution.LogID) []execution.Entry {
+	var out []execution.Entry
+	for i := len(l.entries) - 1; i >= 0 && id.Less(l.entries[i].ID); i-- {
+		e := l.entries[i].Entry
+		e.Data = bytes.Clone(e.Data)
+		out = append(out, e)
+	}
+	slices.Reverse(out)
+	return out
 }
 
 // from returns at most limit entries from the id on, that one included.

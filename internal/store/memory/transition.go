@@ -10,32 +10,33 @@ import (
 
 // Transition implements [store.Store]. It decides against the stored control; the caller's tells whether the command makes
 // sense at all, as it does for a store that can't look first.
-func (s *Store) Transition(ctx context.Context, control execution.Control, cmd execution.Command) (execution.Control, error) {
+func (s *Store) Transition(ctx context.Context, control execution.Control, cmd execution.Command) (store.Transitioned, error) {
 	if err := s.ready(ctx); err != nil {
-		return execution.Control{}, err
+		return store.Transitioned{}, err
 	}
 	p, err := execution.Decide(control, cmd, 0)
 	if err != nil {
-		return execution.Control{}, err
+		return store.Transitioned{}, err
 	}
 	if p.Guard.Kind != execution.GuardOwned {
-		return execution.Control{}, execution.Errorf(execution.CodeInvalidTransition, "%s is not for the owner of a lease", execution.Name(cmd))
+		return store.Transitioned{}, execution.Errorf(execution.CodeInvalidTransition, "%s is not for the owner of a lease", execution.Name(cmd))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	it := s.items[control.ID]
 	if it == nil {
-		return execution.Control{}, execution.Errorf(execution.CodeLeaseLost, "the execution is gone")
+		return store.Transitioned{}, execution.Errorf(execution.CodeLeaseLost, "the execution is gone")
 	}
 	if c, ok := it.control.Repeated(p.Guard.Operation); ok {
-		return c, nil
+		return store.Transitioned{Control: c, Untold: true}, nil
 	}
 	now := s.clock()
 	if p, err = execution.Decide(it.control, cmd, now); err != nil {
-		return execution.Control{}, err
+		return store.Transitioned{}, err
 	}
+	before := it.log.last
 	s.commit(it, p, now)
-	return it.control, nil
+	return store.Transitioned{Control: it.control, Log: it.log.after(before)}, nil
 }
 
 // Beat implements [store.Store].
@@ -66,11 +67,12 @@ func (s *Store) beat(b store.Beat, now execution.Instant) store.Beaten {
 		it.control.LeaseUntil = now.Millis() + millis(b.Lease)
 		s.index.follow(before, it.control, now)
 	}
-	if c := b.Chunks; c != nil && len(c.Chunks) > 0 && !(b.Repeat && it.log.holds(*c)) {
-		s.stream(it, *c, now)
-	}
 	c := it.control
-	return store.Beaten{Version: c.Version, LeaseUntil: c.LeaseUntil, Canceled: c.CanceledAt != 0, Now: now}
+	out := store.Beaten{Version: c.Version, LeaseUntil: c.LeaseUntil, Canceled: c.CanceledAt != 0, Now: now}
+	if c := b.Chunks; c != nil && len(c.Chunks) > 0 {
+		out.Log = s.stream(it, *c, b.Repeat, now)
+	}
+	return out
 }
 
 // millis rounds up, as plans do.
@@ -138,13 +140,20 @@ func (s *Store) Cancel(ctx context.Context, id string, scope store.Scope, reason
 	return s.record(it, now), nil
 }
 
-// stream appends chunks, beginning the log with the first.
-func (s *Store) stream(it *item, b execution.ChunkBatch, now execution.Instant) {
+// stream appends chunks, beginning the log with the first, unless it is a repeat of what stands there. It returns their entry.
+func (s *Store) stream(it *item, b execution.ChunkBatch, repeat bool, now execution.Instant) []execution.Entry {
+	if repeat {
+		if there := it.log.holds(b); there != nil {
+			return there
+		}
+	}
 	if it.control.LogEpoch == "" {
 		it.control.LogEpoch = execution.NewLogEpoch(now)
 	}
+	before := it.log.last
 	it.log.stream(b, s.limits, now)
 	for t := range s.tails[it.control.ID] {
 		t.notify()
 	}
+	return it.log.after(before)
 }

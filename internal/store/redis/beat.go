@@ -39,7 +39,7 @@ func (s *Store) Beat(ctx context.Context, beats []store.Beat) ([]store.Beaten, e
 	for i, rep := range s.exchange(ctx, calls...) {
 		err := rep.err
 		if err == nil {
-			err = s.beaten(beats, out, places[i], rep.value)
+			err = s.beaten(beats, out, places[i], calls[i].args[1:], rep.value)
 		}
 		if err != nil {
 			failure = err
@@ -67,7 +67,7 @@ func (s *Store) packBeats(beats []store.Beat, places []int) []any {
 	for _, at := range places {
 		b := beats[at]
 		mode, trim := appendNone, ""
-		if b.Chunks != nil && len(b.Chunks.Chunks) > 0 {
+		if streams(b) {
 			mode, trim = appendChunks, s.history.trim(b.ID, b.Fence, len(b.Chunks.Chunks), b.Chunks.Size())
 			if b.Repeat {
 				mode, trim = appendUnlessThere, "?"
@@ -81,19 +81,27 @@ func (s *Store) packBeats(beats []store.Beat, places []int) []any {
 	return args
 }
 
-// beaten reads the replies to the beats at the places.
-func (s *Store) beaten(beats []store.Beat, out []store.Beaten, places []int, v any) error {
+// streams reports whether chunks go with the beat.
+func streams(b store.Beat) bool { return b.Chunks != nil && len(b.Chunks.Chunks) > 0 }
+
+// beaten reads the replies to the beats at the places. data is what went along: the batches of those that stream.
+func (s *Store) beaten(beats []store.Beat, out []store.Beaten, places []int, data []any, v any) error {
 	r := readPacked(v)
 	now := r.instant()
 	for _, at := range places {
+		var batch []byte
+		if streams(beats[at]) {
+			batch, _ = data[0].([]byte)
+			data = data[1:]
+		}
 		one := r.list()
-		out[at] = s.beatenOne(beats[at], one, now)
+		out[at] = s.beatenOne(beats[at], batch, one, now)
 		r.failed(one)
 	}
 	return r.fault()
 }
 
-func (s *Store) beatenOne(b store.Beat, r *reader, now execution.Instant) store.Beaten {
+func (s *Store) beatenOne(b store.Beat, batch []byte, r *reader, now execution.Instant) store.Beaten {
 	outcome := r.text()
 	switch outcome {
 	case "lost":
@@ -113,6 +121,7 @@ func (s *Store) beatenOne(b store.Beat, r *reader, now execution.Instant) store.
 	entry, held := r.logID(), r.list()
 	s.remember(b, entry, held)
 	r.failed(held)
+	out.Log = []execution.Entry{{ID: entry, Kind: execution.EntryChunks, Data: batch}}
 	return out
 }
 

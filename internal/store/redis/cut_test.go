@@ -119,7 +119,10 @@ func (c *caller) do(at execution.Control, build func(execution.Owned) execution.
 	c.Helper()
 	event := execution.Event{Kind: "step", Message: "m", At: 1}
 	cmd := build(execution.Owned{Ownership: owner(at), Operation: c.token(), Progress: []execution.Event{event}})
-	return again(c, func() (execution.Control, error) { return c.store.Transition(c.Context(), at, cmd) })
+	return again(c, func() (execution.Control, error) {
+		out, err := c.store.Transition(c.Context(), at, cmd)
+		return out.Control, err
+	})
 }
 
 func (c *caller) beat(at execution.Control, first int64) {

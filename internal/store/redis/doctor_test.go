@@ -695,7 +695,7 @@ func (b *busy) claim(ctx context.Context, worker, token string, count int) int {
 			b.Error(err)
 			return 0
 		}
-		op.Committed(after, nil)
+		op.Committed(after.Control, nil)
 	}
 	return len(p.Claimed)
 }

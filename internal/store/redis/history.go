@@ -59,8 +59,8 @@ func (h *histories) forget(id string) {
 	delete(h.logs, id)
 }
 
-// applied adds the progress that went into the log with a transition. What leaves running ends the attempt.
-func (h *histories) applied(c execution.Control, p execution.Plan, ids *reader) {
+// applied adds what went into the log with a transition. What leaves running ends the attempt.
+func (h *histories) applied(c execution.Control, entries []execution.Entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	log := h.logs[c.ID]
@@ -71,8 +71,8 @@ func (h *histories) applied(c execution.Control, p execution.Plan, ids *reader) 
 		delete(h.logs, c.ID)
 		return
 	}
-	for _, e := range p.Progress[max(0, len(p.Progress)-h.chunks):] { // the script appends no more
-		log.add(weight{ids.logID(), 1, len(e)})
+	for _, e := range entries {
+		log.add(weight{e.ID, 1, len(e.Data)})
 	}
 	log.shorten(h.chunks)
 }

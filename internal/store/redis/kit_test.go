@@ -142,7 +142,7 @@ func (k *kit) do(c execution.Control, cmd execution.Command) execution.Control {
 	k.Helper()
 	got, err := k.store.Transition(k.Context(), c, cmd)
 	k.ok(err)
-	return got
+	return got.Control
 }
 
 func (k *kit) checkpoint(c execution.Control) execution.Control {

@@ -220,17 +220,17 @@ func TestLateTransition(t *testing.T) {
 	} {
 		c := s.start()
 		cmd := build(s.owned(c, s.event("once")))
-		var after execution.Control
+		var after store.Transitioned
 		act := func() (err error) {
 			after, err = s.store.Transition(s.ctx, c, cmd)
 			return err
 		}
 		next := func() {
 			if after.Status == execution.Queued {
-				after = s.poll(1).Claimed[0].Control
+				after.Control = s.poll(1).Claimed[0].Control
 			}
 			if after.Status == execution.Running {
-				after = s.do(after, execution.Report{Owned: s.owned(after)})
+				after.Control = s.do(after.Control, execution.Report{Owned: s.owned(after.Control)})
 			}
 		}
 		s.late("apply", act, next, func() any { return []any{s.record(c.ID), s.nonterminal()} })

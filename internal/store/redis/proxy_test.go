@@ -169,7 +169,8 @@ func TestLostReplyOfTransition(t *testing.T) {
 				between()
 			}
 			first = false
-			out, err = k.store.Transition(t.Context(), c, cmd)
+			got, err := k.store.Transition(t.Context(), c, cmd)
+			out = got.Control
 			return err
 		})
 		return out

@@ -122,7 +122,7 @@ func (c *crowd) owned(control execution.Control) execution.Owned {
 func (c *crowd) do(control execution.Control, cmd execution.Command) execution.Control {
 	after, err := c.store.Transition(c.Context(), control, cmd)
 	c.ok(err)
-	return after
+	return after.Control
 }
 
 // maintain works until nothing is overdue.

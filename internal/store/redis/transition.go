@@ -12,26 +12,26 @@ import (
 const decisions = 4
 
 // Transition implements [store.Store].
-func (s *Store) Transition(ctx context.Context, control execution.Control, cmd execution.Command) (execution.Control, error) {
+func (s *Store) Transition(ctx context.Context, control execution.Control, cmd execution.Command) (store.Transitioned, error) {
 	partition, err := s.locate(control.ID)
 	if err != nil {
-		return execution.Control{}, lost("the execution is gone")
+		return store.Transitioned{}, lost("the execution is gone")
 	}
 	for range decisions {
 		p, err := execution.Decide(control, cmd, 0)
 		if err != nil {
-			return execution.Control{}, err
+			return store.Transitioned{}, err
 		}
 		if p.Guard.Kind != execution.GuardOwned {
-			return execution.Control{}, execution.Errorf(execution.CodeInvalidTransition, "%s is not for the owner of a lease", execution.Name(cmd))
+			return store.Transitioned{}, execution.Errorf(execution.CodeInvalidTransition, "%s is not for the owner of a lease", execution.Name(cmd))
 		}
 		out, err := s.apply(ctx, partition, control, p)
 		if err != nil || !out.moved {
-			return out.control, err
+			return store.Transitioned{Control: out.control, Log: out.log, Untold: out.untold}, err
 		}
 		control = out.control
 	}
-	return execution.Control{}, execution.Errorf(execution.CodeUnavailable, "the execution changes too fast")
+	return store.Transitioned{}, execution.Errorf(execution.CodeUnavailable, "the execution changes too fast")
 }
 
 func lost(message string) error { return execution.Errorf(execution.CodeLeaseLost, "%s", message) }
@@ -39,6 +39,8 @@ func lost(message string) error { return execution.Errorf(execution.CodeLeaseLos
 // applied is what became of a plan. moved: nothing was written, since the control is not the one that the plan was made from.
 type applied struct {
 	control execution.Control
+	log     []execution.Entry // what it left in the event log
+	untold  bool              // it was carried out before, and may have left entries that log does not tell of
 	moved   bool
 	stale   bool // nothing was written, since what the plan is for is no longer so
 }
@@ -89,8 +91,10 @@ func (s *Store) decodeApplied(from execution.Control, p execution.Plan, v any) (
 	if outcome == "ok" {
 		c, ids := p.Apply(from, now), r.list()
 		c.LeaseUntil, c.WatchedUntil, c.LogEpoch = r.number(), r.number(), r.text()
-		s.history.applied(c, p, ids)
-		return applied{control: c}, r.fault()
+		log := logged(p, c, s.history.chunks, ids)
+		r.failed(ids)
+		s.history.applied(c, log)
+		return applied{control: c, log: log}, r.fault()
 	}
 	c := r.control()
 	if r.err != nil {
@@ -100,7 +104,7 @@ func (s *Store) decodeApplied(from execution.Control, p execution.Plan, v any) (
 	case "done":
 		s.history.forget(id)
 		repeated, _ := c.Repeated(p.Guard.Operation)
-		return applied{control: repeated}, nil
+		return applied{control: repeated, untold: true}, nil
 	case "moved":
 		return applied{control: c, moved: true}, nil
 	case "stale":
@@ -110,6 +114,21 @@ func (s *Store) decodeApplied(from execution.Control, p execution.Plan, v any) (
 		return applied{}, lost("the execution is owned by another attempt, or the lease has run out")
 	}
 	return applied{}, refused(outcome)
+}
+
+// logged is what a plan left in the event log under these ids, given the control after: its progress, at most as many events as
+// the log keeps, then the change of status.
+func logged(p execution.Plan, after execution.Control, most int, ids *reader) []execution.Entry {
+	var entries []execution.Entry
+	for _, e := range p.Progress[max(0, len(p.Progress)-most):] {
+		entries = append(entries, execution.Entry{ID: ids.logID(), Kind: execution.EntryProgress, Data: e})
+	}
+	if ids.more() {
+		e := p.StatusEntry(after)
+		e.ID = ids.logID()
+		entries = append(entries, e)
+	}
+	return entries
 }
 
 // Cancel implements [store.Store].

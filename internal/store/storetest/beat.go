@@ -59,7 +59,7 @@ func beatNoLease(k *kit) {
 	c := k.start()
 	k.Advance(time.Second)
 	out := k.stream(c, 0, `"a"`)
-	k.same("reply", store.Beaten{Version: c.Version, LeaseUntil: c.LeaseUntil, Now: k.now()}, out)
+	k.same("reply", store.Beaten{Version: c.Version, LeaseUntil: c.LeaseUntil, Log: k.log(c.ID), Now: k.now()}, out)
 	want := c
 	want.LogEpoch = execution.NewLogEpoch(k.now())
 	k.same("control", want, k.read(c.ID).Control)
@@ -71,7 +71,7 @@ func beatCanceled(k *kit) {
 	c := k.start()
 	c = k.cancel(c.ID).Control
 	out := k.beat(store.Beat{ID: c.ID, Ownership: ownership(c), Lease: lease, Chunks: batch(c, 0, "1")})
-	k.same("reply", []store.Beaten{{Version: c.Version, LeaseUntil: c.LeaseUntil, Canceled: true, Now: k.now()}}, out)
+	k.same("reply", []store.Beaten{{Version: c.Version, LeaseUntil: c.LeaseUntil, Canceled: true, Log: k.log(c.ID), Now: k.now()}}, out)
 	k.same("entries", 1, len(k.log(c.ID)))
 }
 
@@ -93,8 +93,9 @@ func beatChunks(k *kit) {
 	chunks := []string{`"\u0000\n"`, `{}`, `[]`, `-0`, "\"\u2028\"", `1e400`}
 	k.stream(c, 0, chunks...)
 	k.Advance(time.Second)
-	k.stream(c, 6, `"last"`)
+	last := k.stream(c, 6, `"last"`)
 	log := k.log(c.ID)
+	k.same("told", log[1:], last.Log)
 	k.same("log", []execution.Entry{
 		{ID: log[0].ID, Kind: execution.EntryChunks, Data: batch(c, 0, chunks...).Encode()},
 		{ID: log[1].ID, Kind: execution.EntryChunks, Data: batch(c, 6, `"last"`).Encode()},

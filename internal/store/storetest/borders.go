@@ -90,8 +90,12 @@ func borderCopies(k *kit) {
 	data, wait, answer := []byte(`"c"`), k.wait(execution.Wait{Kind: "k"}), []byte(`"a"`)
 	chunk := []byte(`"x"`)
 	k.ok(k.beat(store.Beat{ID: c.ID, Ownership: ownership(c), Chunks: &execution.ChunkBatch{Attempt: 1, Chunks: [][]byte{chunk}}})[0].Err)
-	c, err := k.Store.Transition(k.ctx, c, execution.Suspend{Owned: k.owned(c, event("a")), Checkpoint: data, Wait: wait})
+	suspended, err := k.Store.Transition(k.ctx, c, execution.Suspend{Owned: k.owned(c, event("a")), Checkpoint: data, Wait: wait})
 	k.ok(err)
+	c = suspended.Control
+	for _, e := range suspended.Log {
+		clear(e.Data)
+	}
 	for _, b := range [][]byte{data, wait, chunk} {
 		clear(b)
 	}

@@ -165,7 +165,8 @@ func (c *chaos) attempt(claim store.Claimed) {
 		}
 		op := c.checker.Begin(control.ID, claim.Control.Fence, data)
 		after, err := lossy(c, faultstore.Transition, func() (execution.Control, error) {
-			return c.store.Transition(c.Context(), control, cmds[n])
+			out, err := c.store.Transition(c.Context(), control, cmds[n])
+			return out.Control, err
 		})
 		if err != nil {
 			if !execution.Is(err, execution.CodeLeaseLost) {

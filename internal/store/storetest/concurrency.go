@@ -147,7 +147,8 @@ func raceCancel(k *kit) {
 	var completed, canceled [racers / 2]execution.Control
 	race(func(i int) {
 		if n := i / 2; i%2 == 0 {
-			completed[n], _ = k.Store.Transition(k.ctx, cs[n], ends[n]) // an error leaves a control without status
+			out, _ := k.Store.Transition(k.ctx, cs[n], ends[n]) // an error leaves a control without status
+			completed[n] = out.Control
 		} else {
 			r, _ := k.Store.Cancel(k.ctx, cs[n].ID, everyone, "")
 			canceled[n] = r.Control

@@ -166,11 +166,30 @@ func (k *kit) expected(c execution.Control, cmd execution.Command, now execution
 func (k *kit) do(c execution.Control, cmd execution.Command) execution.Control {
 	k.Helper()
 	want := k.expected(c, cmd, k.now())
+	newest := k.newest(c.ID)
 	got, err := k.Store.Transition(k.ctx, c, cmd)
 	k.ok(err)
-	k.same(execution.Name(cmd)+": control", want, got)
+	k.same(execution.Name(cmd)+": control", want, got.Control)
 	k.same(execution.Name(cmd)+": stored control", want, k.read(c.ID).Control)
-	return got
+	k.same(execution.Name(cmd)+": log", k.logAfter(c.ID, newest), got.Log)
+	return got.Control
+}
+
+// newest is the id of the newest entry of the log; zero: there is none.
+func (k *kit) newest(id string) execution.LogID {
+	r, err := k.Store.Read(k.ctx, store.ReadRequest{ID: id, Scope: everyone, LogNewest: true})
+	k.ok(err)
+	if len(r.Log) == 0 {
+		return execution.LogID{}
+	}
+	return r.Log[0].ID
+}
+
+func (k *kit) logAfter(id string, after execution.LogID) []execution.Entry {
+	after.Seq++
+	r, err := k.Store.Read(k.ctx, store.ReadRequest{ID: id, Scope: everyone, Log: true, LogFrom: after, LogLimit: 1000})
+	k.ok(err)
+	return r.Log
 }
 
 func (k *kit) read(id string) store.Record {

@@ -214,7 +214,7 @@ func (w *worker) own(c execution.Control) {
 		if err != nil {
 			return refusal(err)
 		}
-		return told{control: after}
+		return told{control: after.Control}
 	})
 	w.learn(out)
 	w.doubt(c, out)

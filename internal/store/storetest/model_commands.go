@@ -157,7 +157,9 @@ func (m *model) repeat(*rapid.T) {
 
 func (m *model) carryOut() {
 	c, cmd := m.control, m.command
-	after := both(m, execution.Name(cmd), func(st store.Store) (execution.Control, error) { return st.Transition(m.ctx, c, cmd) })
+	after := both(m, execution.Name(cmd), func(st store.Store) (store.Transitioned, error) {
+		return st.Transition(m.ctx, c, cmd)
+	}).Control
 	if after.Status == execution.Running && after.Fence == c.Fence {
 		m.held[after.ID] = after
 	}

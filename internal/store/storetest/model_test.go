@@ -129,7 +129,7 @@ func (l *liar) Read(ctx context.Context, r store.ReadRequest) (store.Record, err
 	return l.Store.Read(ctx, r)
 }
 
-func (l *liar) Transition(ctx context.Context, c execution.Control, cmd execution.Command) (execution.Control, error) {
+func (l *liar) Transition(ctx context.Context, c execution.Control, cmd execution.Command) (store.Transitioned, error) {
 	if checkpoint, ok := cmd.(execution.Checkpoint); ok && l.checkpoint != nil {
 		l.checkpoint(&checkpoint)
 		cmd = checkpoint

@@ -41,7 +41,7 @@ func (o *observer) Poll(ctx context.Context, r store.PollRequest) (store.Polled,
 	return out, err
 }
 
-func (o *observer) Transition(ctx context.Context, c execution.Control, cmd execution.Command) (execution.Control, error) {
+func (o *observer) Transition(ctx context.Context, c execution.Control, cmd execution.Command) (store.Transitioned, error) {
 	owned, checkpoint := parts(cmd)
 	o.mu.Lock()
 	op := o.ops[owned.Operation]
@@ -52,7 +52,7 @@ func (o *observer) Transition(ctx context.Context, c execution.Control, cmd exec
 	o.mu.Unlock()
 	after, err := o.Store.Transition(ctx, c, cmd)
 	if err == nil {
-		op.Committed(after, checkpoint)
+		op.Committed(after.Control, checkpoint)
 	}
 	return after, err
 }

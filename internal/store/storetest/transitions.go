@@ -136,15 +136,15 @@ func transitionSettled(k *kit) {
 		got, err := k.Store.Transition(k.ctx, old, execution.Report{Owned: k.owned(old, event("x"))})
 		k.ok(err)
 		want.Operation = got.Operation
-		k.same("control", want, got)
+		k.same("control", want, got.Control)
 		k.same("progress", i+1, got.ProgressSequence)
-		c = got
+		c = got.Control
 	}
 	canceled := k.cancel(c.ID).Control
 	got, err := k.Store.Transition(k.ctx, old, execution.Complete{Owned: k.owned(old), Result: []byte("1")})
 	k.ok(err)
 	want := k.expected(canceled, complete(k, canceled), k.now())
-	k.same("control", want, got, cmpopts.IgnoreFields(execution.Control{}, "Operation"))
+	k.same("control", want, got.Control, cmpopts.IgnoreFields(execution.Control{}, "Operation"))
 	k.same("status", execution.Canceled, got.Status)
 	k.same("result", []byte(nil), k.read(c.ID).Result)
 }
