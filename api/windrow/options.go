@@ -26,6 +26,9 @@ type Options struct {
 	// AllowEviction accepts a Redis whose maxmemory-policy is not noeviction, which then loses executions at maxmemory. Default:
 	// such a Redis is refused.
 	AllowEviction bool
+	// Compress has large payloads and streamed chunks compressed in Redis. Turn it on only once every process on the namespace is of a
+	// release that can read them. Default: off.
+	Compress bool
 	// Addr is the host:port to listen on; port 0 takes any free one. Default: the server does not listen, and the host
 	// mounts [Server.Handler] where it likes, at the root of a host name.
 	Addr string
@@ -95,6 +98,7 @@ func (o Options) config() (config.Config, error) {
 	set(&c.Prefix, o.KeyPrefix)
 	set(&c.Partitions, o.Partitions)
 	set(&c.AllowEviction, o.AllowEviction)
+	set(&c.Compress, o.Compress)
 	set(&c.Addr, o.Addr)
 	set(&c.Auth, o.Auth)
 	set(&c.APIKeysFile, o.APIKeysFile)

@@ -27,6 +27,7 @@ type Config struct {
 	AckTimeout time.Duration // of that wait
 
 	AllowEviction  bool // use a Redis that may evict executions
+	Compress       bool // large payloads and chunks in Redis
 	Partitions     int  // fixed when a namespace is created, 1 to 32
 	Slots          int  // attempts at once, a deployment; 0: one a CPU
 	MaxNonterminal int  // unfinished executions of a deployment; 0: no limit

@@ -55,6 +55,7 @@ func registerPlace(s settings, c *Config) {
 	s.ack(&c.Ack, "ack", "what submissions, transitions, answers and cancel requests wait for: "+ackForm)
 	s.span(&c.AckTimeout, "ack-timeout", "how long they wait for it")
 	s.number(&c.Partitions, "partitions", "hash slots that executions are spread over, 1 to 32; fixed when a namespace is created")
+	s.flag(&c.Compress, "compress", "compress large payloads and streamed chunks in Redis; only once every process is of a release that can read them")
 	s.flag(&c.AllowEviction, "allow-eviction", "use a Redis whose maxmemory-policy is not noeviction, and which then loses executions at maxmemory")
 	s.flag(&c.Demo, "demo", "serve the demo deployments")
 	s.text(&c.Revision, "revision", "revision of the demo deployments (empty: 1)")

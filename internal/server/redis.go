@@ -20,7 +20,7 @@ func newRedis(c config.Config, limits store.Limits, log *slog.Logger, m *telemet
 	if err != nil {
 		return nil, err
 	}
-	rc.Partitions, rc.Limits, rc.AllowEviction = c.Partitions, limits, c.AllowEviction
+	rc.Partitions, rc.Limits, rc.AllowEviction, rc.Compress = c.Partitions, limits, c.AllowEviction, c.Compress
 	rc.Ack = redis.Ack{Replicas: c.Ack.Replicas, Fsync: c.Ack.Fsync, Timeout: c.AckTimeout}
 	rc.Logger, rc.Observe, rc.Condition = log, observe(m), m.StoreCondition
 	s, err := redis.New(rc)

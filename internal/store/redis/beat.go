@@ -72,13 +72,21 @@ func (s *Store) packBeats(beats []store.Beat, places []int) []any {
 			if b.Repeat {
 				mode, trim = appendUnlessThere, "?"
 			}
-			args = append(args, b.Chunks.Encode())
+			args = append(args, s.encode(*b.Chunks))
 		}
 		head.array(8).text(b.ID).text(b.Worker).text(b.Token).number(b.Fence).number(b.Margin.Milliseconds())
 		head.number(millis(b.Lease)).number(int64(mode)).text(trim)
 	}
 	args[0] = head.bytes()
 	return args
+}
+
+// encode is the batch as it stands in a log.
+func (s *Store) encode(b execution.ChunkBatch) []byte {
+	if s.config.Compress {
+		return compressBatch(b.Encode())
+	}
+	return b.Encode()
 }
 
 // streams reports whether chunks go with the beat.
@@ -121,7 +129,7 @@ func (s *Store) beatenOne(b store.Beat, batch []byte, r *reader, now execution.I
 	entry, held := r.logID(), r.list()
 	s.remember(b, entry, held)
 	r.failed(held)
-	out.Log = []execution.Entry{{ID: entry, Kind: execution.EntryChunks, Data: batch}}
+	out.Log = []execution.Entry{expandEntry(execution.Entry{ID: entry, Kind: execution.EntryChunks, Data: batch})}
 	return out
 }
 

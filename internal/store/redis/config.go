@@ -42,6 +42,10 @@ type Config struct {
 	// AllowEviction accepts a server whose maxmemory-policy is not noeviction, which then loses executions at maxmemory.
 	AllowEviction bool
 
+	// Compress has inputs, checkpoints, results, answers and batches of chunks written compressed where that makes them shorter. All
+	// are read either way, but not by releases that do not know of it. Limits and counts are of what was compressed.
+	Compress bool
+
 	Limits store.Limits
 
 	// Ack is what changes wait for; the zero value: for nothing but the server that carries them out.

@@ -73,6 +73,16 @@ func (r *reader) payload() []byte {
 	return []byte(s)
 }
 
+// expanded is a payload that may be compressed.
+func (r *reader) expanded() []byte {
+	data := r.payload()
+	if r.err != nil {
+		return data
+	}
+	data, r.err = expand(data)
+	return data
+}
+
 func (r *reader) number() int64 {
 	v := r.next()
 	n, ok := v.(int64)
@@ -173,7 +183,7 @@ func (r *reader) record(now execution.Instant) store.Record {
 	for progress.more() {
 		rec.Progress = append(rec.Progress, progress.payload())
 	}
-	rec.Result, rec.Error, rec.Wait = v.payload(), v.payload(), v.payload()
+	rec.Result, rec.Error, rec.Wait = v.expanded(), v.payload(), v.payload()
 	rec.Reason, rec.ExpiresAt = v.payload(), v.number()
 	v.failed(progress)
 	r.failed(v)
@@ -206,7 +216,7 @@ func (r *reader) log() []execution.Entry {
 		entry := execution.Entry{ID: id, Kind: execution.EntryKind(fields.text()), Data: fields.payload()}
 		e.failed(fields)
 		list.failed(e)
-		out = append(out, entry)
+		out = append(out, expandEntry(entry))
 	}
 	r.failed(list)
 	return out

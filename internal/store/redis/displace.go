@@ -44,7 +44,7 @@ func (s *Store) displace(ctx context.Context, partition int, rev store.Revision,
 			return store.Displaced{}, err
 		}
 		head.plan(p)
-		args = data(p) // the same in both phases
+		args = s.data(p) // the same in both phases
 	}
 	rep := s.change(ctx, s.scripts.displace, partition, append([]any{head.bytes()}, args...)...)
 	if rep.err != nil {

@@ -55,7 +55,7 @@ func TestLuaEqualsGo(t *testing.T) {
 		}
 		var head packer
 		head.array(2).text(before.ID).plan(p)
-		v, err := client.Eval(ctx, source, []string{k.anchor(0)}, append([]any{head.bytes()}, data(p)...)...).Result()
+		v, err := client.Eval(ctx, source, []string{k.anchor(0)}, append([]any{head.bytes()}, (&Store{}).data(p)...)...).Result()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -114,3 +114,6 @@ func (s *Store) Ground(partition int) (await func(n int), release func()) {
 	}
 	return await, func() { move(-maxFlights) }
 }
+
+// ForgetHistory drops what the store knows of a log, as an exchange of unknown outcome does.
+func (s *Store) ForgetHistory(id string) { s.history.forget(id) }

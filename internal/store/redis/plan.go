@@ -45,11 +45,15 @@ func splitPayloads(plan execution.Plan) (writes, erases []execution.Payload) {
 }
 
 // data are the arguments that go with a packed plan: its payloads, then its progress.
-func data(plan execution.Plan) []any {
+func (s *Store) data(plan execution.Plan) []any {
 	writes, _ := splitPayloads(plan)
 	args := make([]any, 0, len(writes)+len(plan.Progress))
 	for _, w := range writes {
-		args = append(args, w.Data)
+		data := w.Data
+		if s.config.Compress && compressible(w.Kind) {
+			data = compress(data)
+		}
+		args = append(args, data)
 	}
 	for _, e := range plan.Progress {
 		args = append(args, e)

@@ -175,11 +175,22 @@ func (s *Store) polled(rd *round, i int, v any, out *store.Polled) error {
 		flags := c.number()
 		r.failed(c)
 		claimed.Invalid = flags&1 != 0
+		expandClaimed(&claimed)
 		claimed.Control = rd.claimed(claimed.Control, flags&2 != 0, now)
 		s.history.claimed(claimed.Control)
 		out.Claimed = append(out.Claimed, claimed)
 	}
 	return r.fault()
+}
+
+// expandClaimed gives an execution its payloads as they were. One that can't be expanded is invalid: it must not keep others from being
+// claimed.
+func expandClaimed(c *store.Claimed) {
+	for _, p := range []*[]byte{&c.Input, &c.Checkpoint, &c.Answer} {
+		data, err := expand(*p)
+		c.Invalid = c.Invalid || err != nil
+		*p = data
+	}
 }
 
 // ahead takes in when, from now on, a lease runs out; 0: something is overdue; -1: nothing runs.

@@ -39,7 +39,7 @@ func (s *Store) Read(ctx context.Context, r store.ReadRequest) (store.Record, er
 	items, _ := v.([]any)
 	more := &reader{items: items, at: 3}
 	rec.Log = more.log()
-	rec.Input = more.payload()
+	rec.Input = more.expanded()
 	if r.History > 0 {
 		rec.History = more.history(rec.Control, r.History)
 	}

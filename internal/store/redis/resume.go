@@ -22,7 +22,7 @@ func (s *Store) Resume(ctx context.Context, r store.ResumeRequest) (store.Resume
 	var head packer
 	head.array(8).text(r.ID).flag(r.Scope.All).text(r.Scope.Owner).number(r.Sequence).number(r.Checked)
 	head.text(answerKey(r.Key)).text(string(r.Digest[:])).plan(p)
-	rep := s.change(ctx, s.scripts.resume, partition, append([]any{head.bytes()}, data(p)...)...)
+	rep := s.change(ctx, s.scripts.resume, partition, append([]any{head.bytes()}, s.data(p)...)...)
 	if rep.err != nil {
 		return store.Resumed{}, rep.err
 	}

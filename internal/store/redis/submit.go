@@ -107,7 +107,7 @@ func (s *Store) submit(ctx context.Context, partition int, sub store.Submission)
 			head.number(most)
 		}
 	}
-	r := s.shared(ctx, s.submitting[partition], pack, data(p))
+	r := s.shared(ctx, s.submitting[partition], pack, s.data(p))
 	if r.err != nil {
 		return store.Submitted{}, r.err
 	}

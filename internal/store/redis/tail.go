@@ -223,7 +223,7 @@ func (t *tail) decode(streams []goredis.XStream) ([]store.Entries, error) {
 			}
 			for kind, v := range m.Values { // one
 				text, _ := v.(string)
-				found.Entries = append(found.Entries, execution.Entry{ID: id, Kind: execution.EntryKind(kind), Data: []byte(text)})
+				found.Entries = append(found.Entries, expandEntry(execution.Entry{ID: id, Kind: execution.EntryKind(kind), Data: []byte(text)}))
 			}
 		}
 		out = append(out, found)

@@ -47,7 +47,7 @@ type applied struct {
 
 // apply carries out one plan with a guard, made from that control.
 func (s *Store) apply(ctx context.Context, partition int, c execution.Control, p execution.Plan) (applied, error) {
-	r := s.shared(ctx, s.applying[partition], packApply(c.ID, p), data(p))
+	r := s.shared(ctx, s.applying[partition], packApply(c.ID, p), s.data(p))
 	if r.err != nil {
 		s.history.forget(c.ID)
 		return applied{}, r.err
@@ -62,7 +62,7 @@ func (s *Store) apply(ctx context.Context, partition int, c execution.Control, p
 func (s *Store) applyCall(partition int, id string, p execution.Plan) call {
 	var head packer
 	packApply(id, p)(head.array(3), 2)
-	return call{script: s.scripts.apply, anchor: s.keys.anchor(partition), args: append([]any{head.bytes()}, data(p)...)}
+	return call{script: s.scripts.apply, anchor: s.keys.anchor(partition), args: append([]any{head.bytes()}, s.data(p)...)}
 }
 
 // packApply adds a plan for an execution as lua/apply.lua reads it.
@@ -146,7 +146,7 @@ func (s *Store) Cancel(ctx context.Context, id string, scope store.Scope, reason
 			return store.Record{}, err
 		}
 		head.plan(p)
-		args = data(p) // the reason, the same in every phase
+		args = s.data(p) // the reason, the same in every phase
 	}
 	r := s.change(ctx, s.scripts.cancel, partition, append([]any{head.bytes()}, args...)...)
 	if r.err != nil {

@@ -16,13 +16,13 @@
 local beats = cmsgpack.unpack(ARGV[1])
 local at = 1
 
--- Attempt, number of the first chunk, and number of chunks of a packed batch, and its bytes.
+-- Attempt, number of the first chunk, and number of chunks of a packed batch.
 local function header(data)
   local line = string.match(data, '^[^\n]*') or ''
   local attempt, first_chunk, lengths = string.match(line, '^(%d+) (%d+)(.*)$')
   if not attempt then return nil end
   local _, chunks = string.gsub(lengths, ' ', '')
-  return tonumber(attempt), tonumber(first_chunk), chunks, #data - #line - 1
+  return tonumber(attempt), tonumber(first_chunk), chunks
 end
 
 -- The entry of the batch, where an earlier try has appended it. The log's own bound bounds the search.
@@ -42,6 +42,13 @@ local function appended(id, data)
   end
 end
 
+-- The bytes of the chunks of a batch, as long as they were before they were compressed.
+local function spoken(data)
+  local lengths, bytes = string.match(data, '^%d+ %d+([^\n]*)'), 0
+  for n in string.gmatch(lengths, '%d+') do bytes = bytes + tonumber(n) end
+  return bytes
+end
+
 -- How much each entry of the log counts for, newest first; what the bounds leave no room for is trimmed.
 local function sizes(id)
   local out, keep, chunks, bytes = {}, nil, 0, 0
@@ -49,9 +56,11 @@ local function sizes(id)
   for i = #log, 1, -1 do
     if chunks >= HISTORY_CHUNKS or bytes >= HISTORY_BYTES then break end
     local kind, data = log[i][2][1], log[i][2][2]
-    local a, _, n, size = nil, 0, 1, #data
-    if kind == 'c' then a, _, n, size = header(data) end
-    if kind == 'c' and not a then n, size = 1, #data end
+    local n, size = 1, #data
+    if kind == 'c' then
+      local a, _, count = header(data)
+      if a then n, size = count, spoken(data) end
+    end
     chunks, bytes, keep = chunks + n, bytes + size, log[i][1]
     out[#out + 1] = {keep, n, size}
   end
