@@ -68,7 +68,7 @@ func told(ctx context.Context, h *stream.Hub, id string) (lines []string, err er
 				lines = append(lines, fmt.Sprintf("%s progress %s", cursor, e.Data))
 			case *stream.Status:
 				if !at.Entry.IsZero() {
-					lines = append(lines, fmt.Sprintf("%s %s %d %d", cursor, e.Status, e.StatusEntry.Attempt, e.Version))
+					lines = append(lines, fmt.Sprintf("%s %s %d %d", cursor, e.Status, e.Attempt, e.Version))
 				}
 			case *stream.End:
 				v.Close()

@@ -180,6 +180,7 @@ func TestFeedOrder(t *testing.T) {
 
 // Whenever the feed can't tell all, the log is read from where the viewer stands; once it can again, the log is left alone.
 func TestFeedInDoubt(t *testing.T) {
+	t.Parallel()
 	t.Run("a flush of unknown outcome", func(t *testing.T) {
 		local(t, func(r *rig, w *work, v *tape) {
 			var late func(bool)

@@ -1,6 +1,7 @@
 package redis_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -45,7 +46,7 @@ func TestCompressedPayloads(t *testing.T) {
 	}
 	short("i", 1000)
 	claimed := plain.poll(1).Claimed[0]
-	if string(claimed.Input) != string(input) || claimed.Invalid {
+	if !bytes.Equal(claimed.Input, input) || claimed.Invalid {
 		t.Errorf("an input of %d bytes, invalid %v", len(claimed.Input), claimed.Invalid)
 	}
 	c := k.do(claimed.Control, execution.Checkpoint{Owned: k.owned(claimed.Control), Data: saved, Lease: lease})
@@ -65,7 +66,7 @@ func TestCompressedPayloads(t *testing.T) {
 	for _, reader := range []*kit{k, plain} {
 		r, err := reader.store.Read(t.Context(), store.ReadRequest{ID: c.ID, Scope: store.Scope{All: true}, Input: true})
 		k.ok(err)
-		if string(r.Result) != string(result) || string(r.Input) != string(input) {
+		if !bytes.Equal(r.Result, result) || !bytes.Equal(r.Input, input) {
 			t.Errorf("a result of %d bytes, an input of %d", len(r.Result), len(r.Input))
 		}
 	}
@@ -88,7 +89,7 @@ func TestCompressedChunks(t *testing.T) {
 			k.store.ForgetHistory(c.ID) // the script has to tell how much the log holds
 		}
 		want = append(want, got.Log...)
-		if string(got.Log[0].Data) != string(batch(n).Encode()) {
+		if !bytes.Equal(got.Log[0].Data, batch(n).Encode()) {
 			t.Fatalf("batch %d is told as %d bytes", n, len(got.Log[0].Data))
 		}
 	}
