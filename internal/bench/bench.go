@@ -18,6 +18,7 @@ type Params struct {
 
 	Executions int           // standard: at once
 	Words      bool          // standard: random words in place of repeated letters
+	Compress   bool          // standard: compress large payloads and chunks in Redis
 	Watch      time.Duration // idle: how long it looks; viewers: how long they stay
 	Count      int           // throughput and growth: executions of a case, or of a turn
 	Slots      int           // throughput and growth: attempts at once, a process; 0: the default

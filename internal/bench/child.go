@@ -49,6 +49,7 @@ type serveOrder struct {
 	Bystander     bool          // serve other work only: what runs must run elsewhere
 	Lease         time.Duration // 0: the default
 	Tell          bool          // count what completes
+	Compress      bool          // large payloads and chunks
 }
 
 // usage is what a process has used since it began, and what it holds.
@@ -142,7 +143,7 @@ func (c *child) serve(ctx context.Context, o serveOrder) (url string, err error)
 	}
 	cfg := config.Default()
 	cfg.Addr, cfg.Redis, cfg.Prefix, cfg.Slots, cfg.MaxNonterminal = "127.0.0.1:0", config.Secret(o.Redis), o.Prefix, o.Slots, 0
-	cfg.Partitions = max(o.Partitions, 1)
+	cfg.Partitions, cfg.Compress = max(o.Partitions, 1), o.Compress
 	cfg.ShutdownGrace, cfg.DrainTimeout = 100*time.Millisecond, 100*time.Millisecond
 	if o.Lease > 0 {
 		cfg.Lease = o.Lease

@@ -93,6 +93,7 @@ func addBenchFlags(f *pflag.FlagSet, name string, p *bench.Params) {
 	switch name {
 	case "standard":
 		f.IntVar(&p.Executions, "executions", 0, "so many at once; default 1")
+		f.BoolVar(&p.Compress, "compress", false, "compress large payloads and chunks in Redis, of random words")
 		f.BoolVar(&p.Words, "words", false, "random words in place of repeated letters")
 	case "throughput", "growth":
 		f.IntVar(&p.Count, "count", 0, "executions of a case, or of a turn; default 3000, or 2000")
