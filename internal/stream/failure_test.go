@@ -359,3 +359,35 @@ func TestNoScapegoat(t *testing.T) {
 		}
 	})
 }
+
+// A viewer that came back to a place that does not tell the number of the next chunk learns of chunks that are gone before its log
+// is read on.
+func TestGapBehindProgress(t *testing.T) {
+	t.Parallel()
+	bubble(t, store.Limits{HistoryChunks: 10}, Params{}, func(r *rig) {
+		w := r.submit().claim().say("a").report("m")
+		first := r.record(w.id, "")
+		first.want(r, "opened", "1:a", "progress", "running 1")
+		cursor := first.cursorAt(2)
+		first.cancel()
+		<-first.done
+		synctest.Wait()
+		once := false
+		r.store.set(func(m *meddler) {
+			m.onTailRead = func([]store.Position) error {
+				if !once { // what is said between two reads is more than the log keeps
+					once = true
+					for range 30 {
+						w.count(1)
+					}
+				}
+				return nil
+			}
+		})
+		v := r.record(w.id, cursor)
+		pass(time.Second)
+		if lines := render(v.all()); !slices.Contains(lines, "gap") {
+			t.Errorf("chunks are missing without a gap: %q", lines)
+		}
+	})
+}

@@ -115,11 +115,12 @@ func (t *topic) differs(c execution.Control) bool {
 }
 
 // deliver takes entries that a tail read. It reports whether the topic has to be proved: at the end, for the terminal event; at the
-// first entry of a log, whose epoch only control tells; and where so much came at once that some may be gone before it.
+// first entry of a log, whose epoch only control tells; where so much came at once that some may be gone before it; and where
+// the number of the next chunk is not known, so that none could be missed.
 func (t *topic) deliver(entries []execution.Entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.deliverLocked(entries)
+	return t.trail.loose || t.deliverLocked(entries)
 }
 
 func (t *topic) deliverLocked(entries []execution.Entry) bool {

@@ -82,7 +82,7 @@ func TestDeliverToSuccessor(t *testing.T) {
 	t.Parallel()
 	h := someHub(t)
 	g := newGroup(h, 0)
-	topic := newTopic(h, "x", trail{epoch: "7", pos: id(1), loose: true})
+	topic := newTopic(h, "x", trail{epoch: "7", pos: id(1), attempt: 1})
 	topic.group, h.topics["x"], g.reads = g, topic, 1
 	found := store.Entries{ID: "x", Entries: []execution.Entry{chunks(9, 1, 0, 1)}}
 	g.deliver(found)
