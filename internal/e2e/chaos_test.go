@@ -335,10 +335,16 @@ func TestPoison(t *testing.T) {
 func TestFlood(t *testing.T) {
 	f := newFleet(t, 1, redistest.Options{}, startHard, "--lease", "6s", "--slots", "12")
 	quiet := f.follow("story", `{"chunks":40,"seconds":3}`)
+	loud := f.follow("flood", `500`) // of 50,000 bytes
+	f.await(loud, 1)
+	f.redis.Pause() // so that it is more than the store can take, however slow the handler
+	eventually(t, f.ctx, "chunks are lost", func() bool {
+		return strings.Contains(string(must(t, f.ctx, 200, "GET", f.url()+"/metrics", "").Body), `windrow_chunk_flushes_total{outcome="dropped"}`)
+	})
+	f.redis.Resume()
 	for range 4 {
-		f.submit("flood", `500`) // of 50,000 bytes
+		f.submit("flood", `500`)
 	}
-	loud := f.follow("flood", `500`)
 	large, fits := f.follow("bulky", `1000000`), f.follow("bulky", `999998`)
 	ends := f.gone()
 	if p := ends[quiet.id]; p.Status != "completed" || p.Attempt != 1 || quiet.viewers[0].gaps != 0 {
