@@ -167,7 +167,6 @@ func (h *Hub) Await(ctx context.Context, r Request) (*Viewer, store.Record, erro
 	if err != nil {
 		return nil, store.Record{}, err
 	}
-	v.asOf = time.Now()
 	rec, err := h.p.Store.Read(ctx, store.ReadRequest{ID: v.id, Scope: v.scope, Watch: true, LogNewest: true})
 	if err != nil {
 		return nil, store.Record{}, err
@@ -196,10 +195,6 @@ func (h *Hub) join(v *Viewer) admission {
 	}
 	t := h.topics[v.id]
 	began := t == nil
-	if began && time.Since(v.asOf) > freshFor {
-		h.mu.Unlock()
-		return outdated
-	}
 	if began {
 		t = h.beginLocked(v)
 	}

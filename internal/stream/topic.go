@@ -66,7 +66,6 @@ const (
 	admitted  admission = iota
 	behind              // the topic has passed the viewer: read on first
 	elsewhere           // one of the two follows a log that is gone: read on in a moment
-	outdated            // it has stood there for too long to be the first one: read on first
 )
 
 // admit lets a viewer stand at the shut gate, unless the topic has passed it or follows another log.

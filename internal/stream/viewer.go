@@ -14,10 +14,6 @@ import (
 // rejoinSpread is over how long viewers spread that go back to the past together.
 const rejoinSpread = 250 * time.Millisecond
 
-// freshFor is how long after a viewer has read the end of a log it may still begin to read that live. Later the log may have lost
-// what comes next, which only a read of the past tells before anything else.
-const freshFor = 250 * time.Millisecond
-
 // Viewer follows one execution. One goroutine uses it. It holds no connection and has no goroutine of its own.
 type Viewer struct {
 	hub   *Hub
@@ -29,8 +25,6 @@ type Viewer struct {
 	queue []Event // to be handed out before anything else; shared with other viewers
 	trail trail   // where the viewer stands after the queue
 	more  bool    // the past has more: read a page
-	// asOf is when the past was last asked for. Where it has no more, the trail stood at the end of the log then.
-	asOf time.Time
 
 	silent bool             // events were passed over since one was told
 	passed execution.Cursor // of the newest of them
@@ -138,8 +132,6 @@ func (v *Viewer) fill(ctx context.Context) error {
 	switch v.hub.join(v) {
 	case behind:
 		v.more, v.refused = true, true
-	case outdated:
-		v.more = true
 	case elsewhere:
 		v.more = true
 		v.pause(backoff(1))
@@ -229,7 +221,6 @@ func (v *Viewer) catchUp(ctx context.Context) error {
 }
 
 func (v *Viewer) read(ctx context.Context) (store.Record, error) {
-	v.asOf = time.Now()
 	return v.hub.p.Store.Read(ctx, store.ReadRequest{ID: v.id, Scope: v.scope, Watch: true,
 		Log: true, LogFrom: v.trail.pos, LogLimit: pageLimit})
 }
