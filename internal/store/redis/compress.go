@@ -20,6 +20,8 @@ const (
 	// maxExpanded bounds what a stored value may expand to. Longer ones are not compressed, and a stored value that claims to
 	// be longer is corrupt: what somebody puts into Redis must not exhaust a server's memory.
 	maxExpanded = 64 << 20
+	// A block of Zstandard expands to at most maxBlock bytes, and takes minBlock itself.
+	maxBlock, minBlock = 128 << 10, 4
 )
 
 // codec is shared by all stores of a process. Its halves are safe for concurrent use.
@@ -35,7 +37,7 @@ var theCodec = sync.OnceValues(func() (codec, error) {
 	if err != nil {
 		return codec{}, err
 	}
-	d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxExpanded), zstd.WithDecoderLowmem(true))
+	d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxExpanded), zstd.WithDecoderLowmem(true), zstd.WithDecodeAllCapLimit(true))
 	return codec{e, d}, err
 })
 
@@ -68,7 +70,11 @@ func expand(data []byte) ([]byte, error) {
 	if !h.HasFCS || h.FrameContentSize > maxExpanded {
 		return nil, fmt.Errorf("compressed value: it does not say its length, or says %d bytes, of at most %d", h.FrameContentSize, maxExpanded)
 	}
-	out, err := c.decoder.DecodeAll(data[1:], nil)
+	// The length is allocated before anything is decoded: a few bytes must not claim what they can't hold.
+	if h.FrameContentSize > uint64(len(data)/minBlock*maxBlock) {
+		return nil, fmt.Errorf("compressed value: %d bytes can't hold the %d that they claim", len(data), h.FrameContentSize)
+	}
+	out, err := c.decoder.DecodeAll(data[1:], make([]byte, 0, h.FrameContentSize))
 	if err != nil {
 		return nil, fmt.Errorf("compressed value: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -96,6 +97,31 @@ func TestCompressBatch(t *testing.T) {
 	cut := execution.Entry{Kind: execution.EntryChunks, Data: stored[:len(stored)-5]}
 	if _, err := execution.DecodeChunkBatch(expandEntry(cut).Data); err == nil {
 		t.Error("a batch that was cut short can be read")
+	}
+}
+
+// What claims more than it can hold is refused before memory is taken for it, in a further frame too; what holds very much in few
+// bytes is not.
+func TestExpandClaims(t *testing.T) {
+	claim := []byte{0x28, 0xb5, 0x2f, 0xfd, 0xa0, 0x00, 0x00, 0x00, 0x04, 0x01, 0x00, 0x00} // 64 MiB, then an empty block
+	for name, data := range map[string][]byte{
+		"alone":         append([]byte{markZstd}, claim...),
+		"second":        append(compress([]byte(prose(1000))), claim...),
+		"large and few": append([]byte{markZstd}, append(claim, make([]byte, 500)...)...),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := expand(data)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; err == nil || took > 32<<20 {
+			t.Errorf("%s: %v after %d bytes", name, err, took)
+		}
+	}
+	for _, n := range []int{compressFrom, 1_000_000, maxExpanded} {
+		whole := bytes.Repeat([]byte{'x'}, n)
+		if out, err := expand(compress(whole)); err != nil || !bytes.Equal(out, whole) {
+			t.Errorf("%d bytes came back as %d: %v", n, len(out), err)
+		}
 	}
 }
 
