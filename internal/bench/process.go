@@ -29,7 +29,7 @@ func startProcess(ctx context.Context, program []string) (*process, error) {
 	p := &process{cmd: exec.CommandContext(ctx, program[0], program[1:]...)}
 	p.cmd.Stderr = &p.stderr
 	for _, v := range os.Environ() { // a run must not depend on who starts it
-		if !strings.HasPrefix(v, "WINDROW_") || strings.HasPrefix(v, childEnv+"=") {
+		if !strings.HasPrefix(v, "WINDROW_") {
 			p.cmd.Env = append(p.cmd.Env, v)
 		}
 	}
@@ -44,9 +44,6 @@ func startProcess(ctx context.Context, program []string) (*process, error) {
 	}
 	return p, nil
 }
-
-// childEnv is how a test's program is told to be a child.
-const childEnv = "WINDROW_BENCH_CHILD"
 
 // tell gives an order and waits for the answer.
 func (p *process) tell(o order) (answer, error) {
