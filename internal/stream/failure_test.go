@@ -391,3 +391,21 @@ func TestGapBehindProgress(t *testing.T) {
 		}
 	})
 }
+
+// A viewer that took its time over what it read of the past, so that the log has lost what came next, is told so before anything
+// that has a cursor: whoever breaks off behind that would never be told.
+func TestGapAfterSlowPast(t *testing.T) {
+	t.Parallel()
+	bubble(t, store.Limits{HistoryChunks: 2}, Params{}, func(r *rig) {
+		w := r.submit().claim().say("a")
+		v := r.subscribe(w.id, "")
+		pass(time.Second)
+		for range 10 {
+			w.count(1)
+		}
+		w.report("m").count(1)
+		tape := r.recordOf(v)
+		pass(time.Second)
+		tape.want(r, "opened", "1:a", "running 1", "gap", "progress", "1:11")
+	})
+}

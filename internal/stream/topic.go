@@ -225,12 +225,21 @@ func (t *topic) finishLocked(last told) {
 	t.done = true
 }
 
+// entriesLocked takes entries of one read. Where chunks are missing, the log has lost them before the first of these entries, since it
+// loses its oldest ones and keeps its newest chunks: the gap is told there, as who breaks off behind an entry is not told what is
+// missing before it (invariant 6).
 func (t *topic) entriesLocked(entries []execution.Entry) []told {
 	var news []told
 	for _, e := range entries {
-		if events := t.trail.take(e); len(events) > 0 {
-			news = append(news, told{events: events, after: t.trail})
+		events := t.trail.take(e)
+		if len(events) == 0 {
+			continue
 		}
+		if g, ok := events[0].(*Gap); ok && g.Detail != gapGarbled && len(news) > 0 {
+			first := &news[0]
+			first.events, events = append([]Event{g}, first.events...), events[1:]
+		}
+		news = append(news, told{events: events, after: t.trail})
 	}
 	return news
 }
