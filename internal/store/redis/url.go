@@ -134,6 +134,8 @@ func addresses(hosts string) ([]string, error) {
 	return out, nil
 }
 
+var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252})$`)
+
 // addressOf completes host[:port] to what can be dialed. The client of the library takes any text, and fails with each dial.
 func addressOf(text string) (address string, ok bool) {
 	host, port := text, "6379"
@@ -152,7 +154,11 @@ func addressOf(text string) (address string, ok bool) {
 	if err != nil || n == 0 {
 		return "", false
 	}
-	if _, err := netip.ParseAddr(host); err != nil && !regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252})$`).MatchString(host) {
+	ip, err := netip.ParseAddr(strings.Replace(host, "%25", "%", 1)) // a zone's sign may stand as URLs have it
+	switch {
+	case err == nil && ip.Zone() == "", err == nil && hostName.MatchString(ip.Zone()):
+		host = ip.String()
+	case !hostName.MatchString(host):
 		return "", false
 	}
 	return net.JoinHostPort(host, strconv.FormatUint(n, 10)), true

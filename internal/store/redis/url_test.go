@@ -28,6 +28,7 @@ func TestParseURLRefusesWhatCantBeDialed(t *testing.T) {
 		"redis://h/0#x":                           "percent-encode",
 		"redis://h/1?db=2":                        "two databases",
 		"redis://h?db=1&db=1":                     "twice",
+		"redis://[fe80::1%a b]":                   "a host is malformed",
 		"redis://h?db=%zz":                        "parameters are malformed",
 		"redis+cluster://h?db=1":                  "no databases",
 		"rediss://h?skip_verify=1":                "neither true nor false",
@@ -87,7 +88,7 @@ func TestSettingsCompleteTheURL(t *testing.T) {
 // Whatever a URL is, it is refused or names what can be dialed, and no error repeats a part of it.
 func FuzzParseURL(f *testing.F) {
 	for _, seed := range []string{"redis://u:sesame@h:1/2?db=2", "rediss-sentinel://:p%40@[::1]:7,b/main/1?sentinel_password=x", "redis+cluster://a,b",
-		"unix://u:p@/run/x?db=1", "redis://u:p@%zz", "redis://a@b@c", "rediss://h?skip_verify=true", "redis://[fe80::1%25eth0]"} {
+		"unix://u:p@/run/x?db=1", "redis://u:p@%zz", "redis://a@b@c", "rediss://h?skip_verify=true", "redis://[fe80::1%25eth0]", "redis://::% "} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
