@@ -73,7 +73,7 @@ func registerTiming(s settings, c *Config) {
 	s.span(&c.ShutdownGrace, "shutdown-grace", "how long running attempts may take to notice a shutdown")
 	s.span(&c.DrainTimeout, "drain-timeout", "how long open HTTP requests may take to end at a shutdown")
 	s.flag(&c.ReleaseOnClose, "release-on-close", "hand running work over at once at a shutdown, for hosts that kill soon")
-	s.span(&c.FlushInterval, "flush-interval", "between batches of streamed chunks; the first leaves at once")
+	s.span(&c.FlushInterval, "flush-interval", "between batches of streamed chunks, and how long a chunk waits for others at most; the first after silence leaves at once")
 	s.span(&c.TerminalTTL, "terminal-ttl", "how long an ended execution is kept")
 	s.span(&c.StreamTTL, "stream-ttl", "how long the event log of an ended execution is kept")
 	s.span(&c.RetryDelay, "retry-delay", "first delay of a retry; it doubles, with jitter")

@@ -114,7 +114,7 @@ func (s *session) Stream(chunk []byte) error {
 	if len(s.chunks.queue) == 0 {
 		s.beats.raise()
 	}
-	if n := s.chunks.add(append([]byte(nil), data...)); n > 0 {
+	if n := s.chunks.add(append([]byte(nil), data...), time.Now()); n > 0 {
 		s.Metrics.ChunksFlushed(outcomeDropped, n)
 	}
 	return nil

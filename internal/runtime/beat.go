@@ -11,16 +11,18 @@ import (
 // flushTries is how many exchanges the last chunks of an attempt may cost before its outcome is committed without them.
 const flushTries = 2
 
-// beatAt is when the session next needs a beat, given when chunks may be flushed; zero: never.
-func (s *session) beatAt(flushAt time.Time) time.Time {
+// beatAt is when the session next needs a beat, given when chunks were last sent; zero: never.
+func (s *session) beatAt(flushed time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return time.Time{}
 	}
 	at := s.confirmed.Add(s.d.heartbeat)
-	if !s.chunks.empty() && flushAt.Before(at) {
-		at = flushAt
+	if !s.chunks.empty() {
+		if due := s.chunks.due(flushed, s.Settings.ChunkInterval); due.Before(at) {
+			at = due
+		}
 	}
 	if s.urgent {
 		at = s.seen

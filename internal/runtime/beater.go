@@ -14,7 +14,7 @@ import (
 const flushBytes = 2_000_000
 
 // beater carries renewals and chunks of all sessions of the process to the store, together, in one exchange. The first chunk
-// after silence leaves at once; then flushes keep an interval. It is the only sender of beats, so the chunks of an attempt
+// after silence leaves at once, any other waits for those that follow, for an interval at most. It is the only sender of beats, so the chunks of an attempt
 // stay in order.
 type beater struct {
 	store    store.Store
@@ -55,9 +55,8 @@ func (b *beater) Run(ctx context.Context) error {
 // next is when a session next needs a beat; zero: none does.
 func (b *beater) next() time.Time {
 	var first time.Time
-	flushAt := b.flushed.Add(b.settings.ChunkInterval)
 	for _, s := range b.registry.all() {
-		if at := s.beatAt(flushAt); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+		if at := s.beatAt(b.flushed); !at.IsZero() && (first.IsZero() || at.Before(first)) {
 			first = at
 		}
 	}

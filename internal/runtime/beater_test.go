@@ -67,6 +67,23 @@ func TestFlushPace(t *testing.T) {
 	})
 }
 
+// A chunk waits for as many as follow within the interval, and for none after silence.
+func TestChunksWaitForOthers(t *testing.T) {
+	inBubble(t, func(k *kit) {
+		k.start(k.params(deploy(streams(k, 14, 30*time.Millisecond))))
+		id := k.submit()
+		k.pass(time.Second)
+		k.is(id, execution.Completed)
+		var sizes []int
+		for _, b := range k.chunks(id) {
+			sizes = append(sizes, len(b.Chunks))
+		}
+		if diff := cmp.Diff([]int{1, 4, 4, 4, 1}, sizes); diff != "" {
+			k.Fatalf("chunks of each batch (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // A flush whose outcome is unknown is repeated as it was: no chunk is lost, none is doubled.
 func TestFlushRepeats(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,10 @@
 package runtime
 
-import "github.com/windrow-run/windrow/internal/execution"
+import (
+	"time"
+
+	"github.com/windrow-run/windrow/internal/execution"
+)
 
 // chunks buffers what an attempt streamed until the beater carries it to the store. At most one batch is on its way; until
 // its outcome is known it is repeated as it was, so that nothing is appended twice.
@@ -9,13 +13,17 @@ type chunks struct {
 
 	first  int64 // number of queue[0] within the attempt
 	queue  [][]byte
+	since  time.Time // when queue[0] was streamed, or one before it that was dropped
 	bytes  int
 	flying *execution.ChunkBatch
 	repeat bool // flying was sent before
 }
 
 // add appends a chunk and returns how many of the oldest were dropped to make room.
-func (c *chunks) add(chunk []byte) (dropped int) {
+func (c *chunks) add(chunk []byte, now time.Time) (dropped int) {
+	if len(c.queue) == 0 {
+		c.since = now
+	}
 	c.queue = append(c.queue, chunk)
 	c.bytes += len(chunk)
 	for len(c.queue) > c.maxCount || c.bytes > c.maxBytes {
@@ -38,6 +46,18 @@ func (c *chunks) carried() int64 {
 		return c.flying.First
 	}
 	return c.first
+}
+
+// due is when the next batch may leave, given when this process last sent chunks: the first chunk after silence at once, any
+// other when it has waited for the interval, so that two batches are at least that far apart.
+func (c *chunks) due(flushed time.Time, interval time.Duration) time.Time {
+	switch next := flushed.Add(interval); {
+	case c.flying != nil || c.since.Before(flushed):
+		return next
+	case c.since.Before(next):
+		return c.since.Add(interval)
+	}
+	return c.since
 }
 
 // size is how many bytes the batch has that take would return.

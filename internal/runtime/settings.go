@@ -30,7 +30,7 @@ type Settings struct {
 	MaxPayload       int           // bytes of an input, checkpoint, answer, result or wait; default 1,000,000
 	MaxProgressEvent int           // bytes of a progress event; default 8,000
 	MaxChunk         int           // bytes of a chunk; default 64,000
-	ChunkInterval    time.Duration // least time between two flushes of chunks; default 100 ms
+	ChunkInterval    time.Duration // least time between two flushes of chunks, and the longest that a chunk waits for others; default 100 ms
 	HistoryChunks    int           // chunks buffered for an attempt before the oldest are dropped; default 1,000
 	HistoryBytes     int           // bytes so buffered; default 1,000,000
 
