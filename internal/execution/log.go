@@ -2,6 +2,7 @@ package execution
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,7 +19,12 @@ func (a LogID) Less(b LogID) bool { return a.Ms < b.Ms || a.Ms == b.Ms && a.Seq 
 func (a LogID) IsZero() bool { return a == LogID{} }
 
 func (a LogID) String() string {
-	return strconv.FormatUint(a.Ms, 10) + "-" + strconv.FormatUint(a.Seq, 10)
+	var few [41]byte // two of the longest numbers
+	return string(a.append(few[:0]))
+}
+
+func (a LogID) append(dst []byte) []byte {
+	return strconv.AppendUint(append(strconv.AppendUint(dst, a.Ms, 10), '-'), a.Seq, 10)
 }
 
 // ParseLogID reads "<ms>-<seq>", both canonical 64-bit decimals.
@@ -34,7 +40,7 @@ func ParseLogID(s string) (LogID, error) {
 
 func parseUint(s string) (uint64, error) {
 	n, err := strconv.ParseUint(s, 10, 64)
-	if err == nil && strconv.FormatUint(n, 10) != s {
+	if err == nil && !canonical(s) {
 		err = fmt.Errorf("not canonical")
 	}
 	return n, err
@@ -139,25 +145,27 @@ func (b ChunkBatch) Size() int {
 // DecodeChunkBatch unpacks a batch. The chunks alias data.
 func DecodeChunkBatch(data []byte) (ChunkBatch, error) {
 	header, rest, ok := bytes.Cut(data, []byte("\n"))
-	fields := strings.SplitN(string(header), " ", MaxBatchChunks+3)
-	if !ok || len(fields) < 3 || len(fields) > MaxBatchChunks+2 {
+	count := bytes.Count(header, []byte(" ")) - 1
+	if !ok || count < 1 || count > MaxBatchChunks {
 		return ChunkBatch{}, fmt.Errorf("chunk batch: malformed header")
 	}
-	numbers := make([]int64, len(fields))
-	for i, f := range fields {
-		n, err := parseUint(f)
-		if err != nil || n > MaxInteger {
+	b := ChunkBatch{Chunks: make([][]byte, count)}
+	for i := range count + 2 {
+		var field []byte
+		field, header, _ = bytes.Cut(header, []byte(" "))
+		n, err := parseUint(string(field))
+		switch {
+		case err != nil || n > MaxInteger:
 			return ChunkBatch{}, fmt.Errorf("chunk batch: field %d is not a number", i)
-		}
-		numbers[i] = int64(n)
-	}
-	b := ChunkBatch{Attempt: numbers[0], First: numbers[1], Chunks: make([][]byte, 0, len(numbers)-2)}
-	for _, n := range numbers[2:] {
-		if n > int64(len(rest)) {
+		case i == 0:
+			b.Attempt = int64(n)
+		case i == 1:
+			b.First = int64(n)
+		case n > uint64(len(rest)):
 			return ChunkBatch{}, fmt.Errorf("chunk batch: cut short")
+		default:
+			b.Chunks[i-2], rest = rest[:n:n], rest[n:]
 		}
-		b.Chunks = append(b.Chunks, rest[:n:n])
-		rest = rest[n:]
 	}
 	if len(rest) != 0 {
 		return ChunkBatch{}, fmt.Errorf("chunk batch: %d bytes too many", len(rest))
@@ -176,14 +184,14 @@ type Cursor struct {
 
 // String renders the cursor as "<epoch>-<ms>-<seq>-<chunk>" or "<epoch>-end". It is opaque to clients.
 func (c Cursor) String() string {
-	epoch := c.Epoch
-	if epoch == "" {
-		epoch = "0"
-	}
+	epoch := cmp.Or(c.Epoch, "0")
 	if c.End {
 		return epoch + "-end"
 	}
-	return epoch + "-" + c.Entry.String() + "-" + strconv.FormatInt(c.Chunk, 10)
+	var few [80]byte // most are shorter: one allocation
+	out := append(append(few[:0], epoch...), '-')
+	out = append(c.Entry.append(out), '-')
+	return string(strconv.AppendInt(out, c.Chunk, 10))
 }
 
 // ParseCursor reads a cursor that String rendered; anything else is an [Error] of CodeCursorInvalid.

@@ -16,7 +16,7 @@ type Pair struct {
 
 // Record renders the control as stored fields. Zero values are left out; integers are decimal.
 func (c Control) Record() []Pair {
-	pairs := []Pair{{FieldStatus, statusCode(c.Status)}}
+	pairs := append(make([]Pair, 0, 40), Pair{FieldStatus, statusCode(c.Status)}) // as many as there are fields
 	for _, f := range textFields() {
 		if s := *c.text(f); s != "" {
 			pairs = append(pairs, Pair{f, s})

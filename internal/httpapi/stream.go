@@ -182,7 +182,8 @@ func render(event stream.Event) []byte {
 	if name == "" {
 		return keepalive(event)
 	}
-	frame, err := sse.AppendEvent(nil, sse.Event{ID: cursorText(event), Name: name, Data: string(dataOf(event))})
+	e := sse.Event{ID: cursorText(event), Name: name, Data: string(dataOf(event))}
+	frame, err := sse.AppendEvent(make([]byte, 0, len(e.ID)+len(e.Name)+len(e.Data)+32), e)
 	if err != nil { // neither cursors nor names have line breaks
 		panic(err)
 	}
@@ -233,7 +234,8 @@ func dataOf(event stream.Event) []byte {
 	case *stream.Progress:
 		return event.Data
 	case *stream.Chunk:
-		return append(appendRaw(append(appendNumber([]byte{'{'}, "attempt", event.Attempt), ','), "payload", event.Payload), '}')
+		dst := append(make([]byte, 0, len(event.Payload)+48), '{')
+		return append(appendRaw(append(appendNumber(dst, "attempt", event.Attempt), ','), "payload", event.Payload), '}')
 	case *stream.Gap:
 		return encode(contract.GapEvent{Detail: sentence(event.Detail)})
 	case *stream.End:

@@ -35,3 +35,25 @@ func TestBudgetCompactCopy(t *testing.T) {
 		t.Errorf("%v allocations, want at most 2", allocs)
 	}
 }
+
+// What an idempotency key is bound to costs no memory.
+func TestBudgetFingerprint(t *testing.T) {
+	raw := []byte(`{"a":[1,2,{"b":"c d"}],"e":"` + strings.Repeat("x", 10_000) + `"}`)
+	allocs := testing.AllocsPerRun(100, func() {
+		if Fingerprint(raw) == [32]byte{} {
+			t.Fatal("it is zero")
+		}
+	})
+	if allocs > 0 {
+		t.Errorf("%v allocations, want none", allocs)
+	}
+}
+
+func BenchmarkFingerprint(b *testing.B) {
+	raw := []byte(`{"e":"` + strings.Repeat("x", 512) + `"}`)
+	b.SetBytes(int64(len(raw)))
+	b.ReportAllocs()
+	for b.Loop() {
+		Fingerprint(raw)
+	}
+}

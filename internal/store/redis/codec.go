@@ -12,6 +12,9 @@ import (
 type packer struct{ out []byte }
 
 func (p *packer) array(n int) *packer {
+	if p.out == nil {
+		p.out = make([]byte, 0, 512) // room for most of what is sent
+	}
 	switch {
 	case n < 16:
 		p.out = append(p.out, 0x90|byte(n))
