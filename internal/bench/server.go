@@ -19,6 +19,8 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/windrow-run/windrow/internal/config"
+
 	"github.com/windrow-run/windrow/internal/store/redis"
 )
 
@@ -46,6 +48,7 @@ func openRedis(ctx context.Context, url string) (*redisServer, error) {
 	goredis.SetLogger(quiet{})
 	s := &redisServer{prefix: "bench-" + strings.ToLower(rand.Text()[:12]), url: url}
 	if url == "" {
+		s.prefix = config.Default().Prefix // nobody else is there, and its length counts
 		if err := s.start(ctx); err != nil {
 			return nil, err
 		}

@@ -33,9 +33,9 @@ type standardBudget struct{ exchanges, commands, serverCommands, bytes float64 }
 func budgetOf(samePlace, short, compress bool) standardBudget {
 	switch {
 	case short && samePlace:
-		return standardBudget{90, 90, 430, 190_000}
+		return standardBudget{85, 85, 400, 175_000}
 	case short:
-		return standardBudget{155, 155, 500, 280_000}
+		return standardBudget{150, 150, 475, 260_000}
 	case samePlace && compress:
 		return standardBudget{440, 460, 1800, 350_000}
 	case samePlace:

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	crand "crypto/rand"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -107,7 +106,7 @@ func (c *claimer) newPoll() *poll {
 	now := time.Now()
 	c.number++
 	p := &poll{sent: now, timeout: c.settings.ExchangeTimeout, until: now, request: c.registry.ask()}
-	p.request.Worker, p.request.Token, p.request.MaxBytes = c.worker, crand.Text(), c.settings.PollBytes
+	p.request.Worker, p.request.Token, p.request.MaxBytes = c.worker, token(), c.settings.PollBytes
 	p.request.Number = c.number
 	for _, place := range c.registry.loads() {
 		p.timeout = min(p.timeout, place.exchange)

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"crypto/rand"
 	"slices"
 	"time"
 
@@ -26,7 +25,7 @@ func (s *session) commit(build command) error {
 	}
 	defer func() { <-s.turn }()
 	events := s.pending()
-	cmd := build(execution.Owned{Ownership: s.owner, Operation: rand.Text(), Progress: events})
+	cmd := build(execution.Owned{Ownership: s.owner, Operation: token(), Progress: events})
 	sent := time.Now()
 	after, err := s.send(cmd)
 	if err != nil {

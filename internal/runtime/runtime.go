@@ -81,7 +81,7 @@ func (p Params) complete() (Params, []*deployment, error) {
 		return p, nil, fmt.Errorf("worker: %d bytes are over 32", len(p.Worker))
 	}
 	if p.Worker == "" {
-		p.Worker = rand.Text()
+		p.Worker = token()
 	}
 	if p.Logger == nil {
 		p.Logger = slog.New(slog.DiscardHandler)
@@ -102,6 +102,9 @@ func (p Params) complete() (Params, []*deployment, error) {
 	}
 	return p, deployments, checkShares(deployments, p.Store.Partitions())
 }
+
+// token is a text of 80 random bits, which nobody has drawn before. It travels with every command.
+func token() string { return rand.Text()[:16] }
 
 // checkShares refuses a ceiling that can't be kept: each partition needs a share of at least one, since a submission with a key
 // has no other partition to go to.

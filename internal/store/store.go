@@ -124,7 +124,7 @@ type Store interface {
 
 // Tail is a blocking reader of event logs. One goroutine reads at a time; Wake may be called by any.
 type Tail interface {
-	// Read returns the entries after the given positions as soon as there are some, and nothing when wait has passed,
+	// Read returns all entries after the given positions as soon as there are some, and nothing when wait has passed,
 	// when Wake was called since the last Read returned, or when ctx ends. A wait of 0 only looks. An error may be the fault of one log that can't be
 	// read: the caller finds it by reading fewer at a time.
 	Read(ctx context.Context, logs []Position, wait time.Duration) ([]Entries, error)

@@ -225,8 +225,8 @@ func (t *topic) finishLocked(last told) {
 	t.done = true
 }
 
-// entriesLocked takes entries of one read. Where chunks are missing, the log has lost them before the first of these entries, since it
-// loses its oldest ones and keeps its newest chunks: the gap is told there, as who breaks off behind an entry is not told what is
+// entriesLocked takes all entries that a log keeps behind the trail. Where chunks are missing, the log has lost them before the first of
+// these, since it loses its oldest ones and keeps its newest chunks: the gap is told there, as who breaks off behind an entry is not told what is
 // missing before it (invariant 6).
 func (t *topic) entriesLocked(entries []execution.Entry) []told {
 	var news []told

@@ -16,12 +16,10 @@ import (
 )
 
 const (
-	// tailPage bounds the entries of one log that a read returns.
-	tailPage = 100
 	// wakeTTL is how long the stream that ends a read stays.
 	wakeTTL = time.Minute
-	// tailName is the number of random characters that keep the streams of tails apart.
-	tailName = 16
+	// tailName is the number of random characters that keep the streams of tails apart. Two of a name would only wake each other.
+	tailName = 8
 )
 
 // tail reads logs of one partition over a connection of its own. A blocked read ends in one of two ways: by an entry in a
@@ -201,8 +199,8 @@ func (t *tail) request(logs []store.Position, after int64, wait time.Duration) *
 		ids = append(ids, p.After.String())
 	}
 	keys = append(keys, t.wakeKey)
-	ids = append(ids, strconv.FormatInt(after, 10)+"-0")
-	a := &goredis.XReadArgs{Streams: append(keys, ids...), Count: tailPage, Block: -1}
+	ids = append(ids, strconv.FormatInt(after, 10))
+	a := &goredis.XReadArgs{Streams: append(keys, ids...), Block: -1} // no count: a log is bounded
 	if wait > 0 {
 		a.Block = max(wait.Round(time.Millisecond), time.Millisecond)
 	}

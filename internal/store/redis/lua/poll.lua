@@ -28,6 +28,22 @@ local bytes, looked, kept, moved, more, malformed, soonest = 0, 0, 0, 0, 0, 0, 0
 local left, unripe = {}, {}
 local BOUND = 100
 
+-- Whether one of the queues has a key of one of those kinds: most have none, and asking for all at once costs one command.
+local function any(...)
+  local some, kinds = 0, {...}
+  for from = 1, #wants, 3000 do
+    local keys = {}
+    for i = from, math.min(from + 2999, #wants), 3 do
+      for _, kind in ipairs(kinds) do keys[#keys + 1] = anchor .. kind .. wants[i] end
+    end
+    some = some + redis.call('EXISTS', unpack(keys))
+  end
+  return some > 0
+end
+
+local one = #wants == 3 -- its keys are looked at as soon as they are asked for
+local work = solitary or any('delayed:', 'ready:', 'solitary:')
+
 -- Input, checkpoint and answer, and whether one of them is missing or of another type.
 local function payloads(c)
   if c.a == 0 then
@@ -219,13 +235,8 @@ end
 
 -- The places of the queues in which work on its last chance waits, the longest wait first.
 local function held_places()
-  local some, out = 0, {}
-  for from = 1, #wants, 3000 do
-    local keys = {}
-    for i = from, math.min(from + 2999, #wants), 3 do keys[#keys + 1] = anchor .. 'solitary:' .. wants[i] end
-    some = some + redis.call('EXISTS', unpack(keys))
-  end
-  if some == 0 then return out end
+  local out = {}
+  if not work or not any('solitary:') then return out end
   for i = 1, #wants, 3 do
     local since = held_since(wants[i])
     if since then out[#out + 1] = {since = since, at = i} end
@@ -299,12 +310,13 @@ local function present()
 end
 
 local function serve_all(plans)
+  if not work or not one and not any('ready:') then return end
   for i = 1, #wants, 3 do
     if wants[i + 1] >= 0 then serve((i - 1) / 3, wants[i], wants[i + 1], plans[wants[i + 2]]) end
   end
 end
 
-if not solitary then
+if not solitary and work and (one or any('delayed:')) then
   for i = 1, #wants, 3 do look_ahead(wants[i], wants[i + 1]) end
 end
 local failure
