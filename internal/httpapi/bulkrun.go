@@ -68,6 +68,9 @@ func (m members) narrow(ask *store.ListRequest, p auth.Principal) *problem.Probl
 		if err := json.Unmarshal(value, &statuses); err != nil || statuses == nil || len(*statuses) == 0 {
 			return invalidMember("status", "type", "must be an array of statuses")
 		}
+		if len(*statuses) > maxStatuses {
+			return invalidMember("status", "maxItems", "must have at most 6 statuses").WithLimit(maxStatuses)
+		}
 	}
 	labels, refused := m.labels("labels")
 	if refused != nil {

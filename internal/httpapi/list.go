@@ -112,9 +112,15 @@ func ofRevision(ask *store.ListRequest, name *string) *problem.Problem {
 	return nil
 }
 
+// maxStatuses bounds how many statuses a filter names: as many as there are.
+const maxStatuses = 6
+
 func ofStatuses(ask *store.ListRequest, statuses *[]contract.ExecutionStatus) *problem.Problem {
 	if statuses == nil {
 		return nil
+	}
+	if len(*statuses) > maxStatuses {
+		return invalidFilter("status", "must be there at most 6 times").WithLimit(maxStatuses)
 	}
 	for _, s := range *statuses {
 		status := execution.Status(s)

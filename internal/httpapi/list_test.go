@@ -125,7 +125,7 @@ func TestListRefused(t *testing.T) {
 		"?status=done": "status must be", "?revision=": "revision must", "?revision=" + strings.Repeat("r", 65): "revision must",
 		"?owner=": "owner must", "?owner=%00": "owner must", "?label=team": "label must", "?label=A=b": "label must", "?label==b": "label must",
 		"?label=a=" + strings.Repeat("b", 64): "label must", "?created_from=yesterday": "created_from", "?created_before=": "created_before",
-		"?" + strings.Repeat("label=a=b&", 9): "at most 8",
+		"?" + strings.Repeat("label=a=b&", 9): "at most 8", "?" + strings.Repeat("status=failed&", 7): "at most 6",
 	} {
 		a := r.call("GET", "/v1/executions"+query, "")
 		if a.status != 400 {
