@@ -82,6 +82,18 @@ func TestDoctor(t *testing.T) {
 		"nothing": {func(*kit, ids) {}, nil, nil},
 		"orphan keys": {func(k *kit, i ids) { k.del("c:" + i[execution.Completed]) },
 			map[string][2]int{"orphan_keys": {1, 0}, "stray_member": {3, 0}}, nil},
+		"orphan history": {func(k *kit, _ ids) {
+			k.ok(redistest.Client(k).RPush(k.Context(), k.key("h:"+k.store.NewID(store.Key{})), "s0\t0").Err())
+		}, map[string][2]int{"orphan_keys": {1, 0}}, nil},
+		"history that outlives its execution": {func(k *kit, i ids) {
+			k.ok(redistest.Client(k).RPush(k.Context(), k.key("h:"+i[execution.Completed]), "s0\t0").Err())
+		}, map[string][2]int{"missing_ttl": {1, 0}}, func(k *kit, i ids) {
+			if ttl := redistest.Client(k).PTTL(k.Context(), k.key("h:"+i[execution.Completed])).Val(); ttl <= 0 {
+				k.Errorf("it stays for %v", ttl)
+			}
+		}},
+		"history of another type": {func(k *kit, i ids) { k.wreck("h:" + i[execution.Running]) },
+			map[string][2]int{"wrong_type": {1, 0}}, nil},
 		"orphan of unfinished work": {func(k *kit, i ids) { k.del("c:" + i[execution.Waiting]) },
 			map[string][2]int{"orphan_keys": {1, 0}, "stray_member": {4, 0}, "capacity": {2, 0}}, func(k *kit, _ ids) { k.counted("3", "story", "story@r1") }},
 		"orphan binding": {func(k *kit, i ids) { k.del("c:"+i["delayed"], "m:"+i["delayed"], "i:"+i["delayed"]) },
