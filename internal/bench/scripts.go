@@ -2,13 +2,13 @@ package bench
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,12 +31,9 @@ const (
 // carries several changes of concurrent callers out in one script; the pipelines send one each, so that executions are compared and
 // not scripts.
 func (r *run) scriptRate(ctx context.Context, name string) error {
-	batch := r.Slots
-	if batch == 0 {
-		batch = runtime.GOMAXPROCS(0)
-	}
+	batch := cmp.Or(r.Slots, scriptDepth) // as many at once as in a pipeline
 	for range scriptPairs {
-		ours, err := r.noopRate(ctx)
+		ours, err := r.noopRate(ctx, batch)
 		if err != nil {
 			return err
 		}
@@ -62,8 +59,8 @@ func (r *run) scriptRate(ctx context.Context, name string) error {
 type perScript struct{ submit, poll, apply float64 }
 
 // noopRate is how many executions a second a run of noop comes to.
-func (r *run) noopRate(ctx context.Context) (float64, error) {
-	f, err := r.fleet(ctx, 1, serveOrder{Redis: r.redis.url, Slots: r.Slots, Tell: true})
+func (r *run) noopRate(ctx context.Context, slots int) (float64, error) {
+	f, err := r.fleet(ctx, 1, serveOrder{Redis: r.redis.url, Slots: slots, Tell: true})
 	if err != nil {
 		return 0, err
 	}

@@ -19,7 +19,7 @@ takes time.
 Then, each in turns with what it is compared with:
   pickup        by another process under light load, one submission every 20 ms
   pipelines     executions a second, in a run of noop, against those that eight connections reach which submit, claim and complete
-                with the same scripts, one operation each, 16 at once
+                with the same scripts, one operation each, 16 at once; with 16 slots, where --slots says nothing else
   HTTP          submissions a second, against a bare chi handler that does one EVALSHA
 
 --only names cases by a part of their name; --slots is how many attempts a process runs at once; --short does noop with 16
