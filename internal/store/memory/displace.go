@@ -24,10 +24,11 @@ func (s *Store) Displace(ctx context.Context, rev store.Revision, cmd execution.
 		if revisionOf(it.control) != rev || it.control.Status != execution.Queued && it.control.Status != execution.Waiting {
 			continue
 		}
+		if !s.index.stands(it.control) {
+			continue // its time was over when somebody looked, and it is left to maintenance, also where the clock was set back since
+		}
 		if at := it.control.Expiry(); at != 0 && at <= now.Millis() {
-			if s.index.stands(it.control) {
-				out.Kept++
-			}
+			out.Kept++
 			continue
 		}
 		if out.Done == maxClaims {
