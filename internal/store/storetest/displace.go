@@ -19,6 +19,7 @@ func displaceTests() []test {
 		{name: "withdrawn work fails for good", run: displaceWithdraws},
 		{name: "a hundred at a time, until nothing is left", run: displaceBounded},
 		{name: "what is over is left to maintenance", run: displaceOver},
+		{name: "what a poll left to maintenance stays there, though the clock is set back", run: displaceSetBack},
 		{name: "nothing else is touched", run: displaceOthers},
 		{name: "other commands are refused", run: displaceRefused},
 	}
@@ -162,6 +163,18 @@ func displaceOver(k *kit) {
 	for _, c := range idle[:2] {
 		k.same("status", execution.Failed, k.read(c.ID).Control.Status)
 	}
+}
+
+func displaceSetBack(k *kit) {
+	s := k.submission()
+	s.QueueTTL = time.Second
+	k.admit(s)
+	k.Advance(2 * time.Second)
+	k.same("claimed", 0, len(k.poll(k.request(1)).Claimed))
+	k.Advance(-2 * time.Second)
+	k.same("displaced", store.Displaced{}, k.displace(execution.Move{Revision: "r2"}))
+	k.Advance(2 * time.Second)
+	k.same("maintained", store.Maintained{Failed: 1}, k.maintain())
 }
 
 func displaceOthers(k *kit) {
