@@ -194,6 +194,9 @@ type PollRequest struct {
 	Solitary bool
 	// Yields says that the process can become empty, so that it may be asked to (Polled.Drain).
 	Yields bool
+	// Brief asks for claims alone, of what has been found due before: the reply tells nothing of the time to come nor of what is held, and
+	// the request does not count as presence. For a busy process, which asks in full now and then.
+	Brief bool
 	// Number grows with each request of a worker, repeats excepted. A copy of a request that arrives after a later one that
 	// was remembered claims nothing, since nobody would hear of it.
 	Number int64
@@ -209,7 +212,7 @@ type Want struct {
 	Lease time.Duration // of what is claimed
 }
 
-// Polled is the answer to a poll. That to a solitary one tells of nothing but what it claimed.
+// Polled is the answer to a poll. That to a solitary or a brief one tells of nothing but what it claimed.
 type Polled struct {
 	Claimed []Claimed
 	// NextDue is when the next delayed execution of the revisions falls due, by the store's clock; zero: none is known.

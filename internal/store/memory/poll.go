@@ -24,6 +24,24 @@ func (s *Store) Poll(ctx context.Context, r store.PollRequest) (store.Polled, er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock()
+	if !r.Brief {
+		s.appear(r, now)
+	}
+	out, repeated := s.repeat(r, now)
+	if !repeated {
+		if err := s.claim(r, &out, now); err != nil {
+			return store.Polled{}, err
+		}
+	}
+	out.Now = now
+	if !r.Solitary && !r.Brief {
+		s.lookAhead(r, &out, now.Millis())
+	}
+	return out, nil
+}
+
+// appear notes who serves what, and moves what has fallen due to where it is claimed from.
+func (s *Store) appear(r store.PollRequest, now execution.Instant) {
 	for _, w := range r.Revisions {
 		rev := s.index.revision(w.Revision)
 		rev.servedAt = now.Millis()
@@ -32,17 +50,6 @@ func (s *Store) Poll(ctx context.Context, r store.PollRequest) (store.Polled, er
 		}
 	}
 	s.present(r, now)
-	out, repeated := s.repeat(r, now)
-	if !repeated {
-		if err := s.claim(r, &out, now); err != nil {
-			return store.Polled{}, err
-		}
-	}
-	out.Now = now
-	if !r.Solitary {
-		s.lookAhead(r, &out, now.Millis())
-	}
-	return out, nil
 }
 
 func (s *Store) rank(id string, since int64) int64 { return s.items[id].control.Rank(since) }

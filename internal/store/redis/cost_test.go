@@ -23,7 +23,7 @@ func TestCost(t *testing.T) {
 	var c execution.Control
 	round := func(want func(name string, script []string, f func())) {
 		want("submit", script("EXISTS", "HMGET", "HSET", "SET", "ZCARD", "ZRANGE", "PUBLISH", "ZADD", "ZADD", "ZADD", "HSET"), func() { k.submit() })
-		want("claim", script("EXISTS", "ZRANGE", "MGET", "ZRANGE", "HGETALL", "MGET", "HSET", "ZREM", "ZADD", "ZADD", "ZRANGE", "SET", "ZADD", "ZADD", "ZCOUNT", "ZCOUNT", "ZRANGE", "EXISTS"),
+		want("claim", script("EXISTS", "ZRANGE", "MGET", "ZRANGE", "HGETALL", "MGET", "HSET", "ZREM", "ZADD", "ZADD", "SET", "ZADD", "ZADD", "ZCOUNT", "ZCOUNT", "ZRANGE", "EXISTS"),
 			func() { c = k.poll(2).Claimed[0].Control })
 		want("first chunks", script("HMGET", "XADD", "HSET"), func() { k.stream(c, chunks(1, 0, "a", "b")) })
 		want("chunks", script("HMGET", "XADD"), func() { k.stream(c, chunks(1, 2, "c")) })
@@ -41,7 +41,7 @@ func TestCost(t *testing.T) {
 				Key: "k", Answer: []byte("1")})
 			k.ok(err)
 		})
-		want("claim again", script("EXISTS", "ZRANGE", "MGET", "ZRANGE", "HGETALL", "MGET", "HSET", "XADD", "TYPE", "ZREM", "ZADD", "ZADD", "ZRANGE", "SET", "ZADD", "ZADD",
+		want("claim again", script("EXISTS", "ZRANGE", "MGET", "ZRANGE", "HGETALL", "MGET", "HSET", "XADD", "TYPE", "ZREM", "ZADD", "ZADD", "SET", "ZADD", "ZADD",
 			"ZCOUNT", "ZCOUNT", "ZRANGE", "EXISTS"), func() { c = k.poll(2).Claimed[0].Control })
 		want("read", script("HGETALL", "LRANGE", "MGET", "XRANGE"), func() { k.read(c.ID) })
 		want("complete", script("HGETALL", "HMGET", "HSET", "HDEL", "SET", "DEL", "XADD",

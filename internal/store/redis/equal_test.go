@@ -35,7 +35,7 @@ func TestLuaEqualsGo(t *testing.T) {
 	const clock = "local function clock() return 1796037437318123, 1796037437318 end"
 	limits := store.Limits{}.WithDefaults()
 	source := bounds(limits, true) + "\n" + clock
-	for _, part := range []string{"base", "control", "log", "index", "commit"} {
+	for _, part := range []string{"base", "control", "record", "log", "batch", "index", "rank", "enqueue", "moved", "plan", "reindex", "write_progress", "commit"} {
 		source += "\n" + luaText(part)
 	}
 	source += equalScript

@@ -61,7 +61,7 @@ func TestTogetherCost(t *testing.T) {
 	claimed := k.poll(n).Claimed
 	owned := []execution.Owned{k.owned(claimed[0].Control), k.owned(claimed[1].Control), k.owned(claimed[2].Control)}
 	check("complete", []string{"TIME", "HMGET", "ZREM", "ZREM", "ZADD", "HDEL"},
-		[]string{"HGETALL", "HSET", "HDEL", "SET", "DEL", "PEXPIRE", "PEXPIRE", "PEXPIRE", "PEXPIRE"}, func(i int) error {
+		[]string{"HGETALL", "HSET", "HDEL", "SET", "PEXPIRE", "PEXPIRE"}, func(i int) error {
 			_, err := k.store.Transition(t.Context(), claimed[i].Control, execution.Complete{Owned: owned[i], Result: []byte("1")})
 			return err
 		})

@@ -128,7 +128,7 @@ func (rd *round) pack(i, n int, again bool) []byte {
 
 // mode is how lua/poll.lua is to take a request.
 func (rd *round) mode(again bool) (mode int64) {
-	for i, set := range []bool{again, rd.shared, rd.request.Solitary, rd.request.Yields, rd.request.Doubt} {
+	for i, set := range []bool{again, rd.shared, rd.request.Solitary, rd.request.Yields, rd.request.Doubt, rd.request.Brief} {
 		if set {
 			mode |= 1 << i
 		}

@@ -35,52 +35,82 @@ type scripts struct {
 	inspect, repair, inspectCapacity, repairCapacity, repairRoot script
 }
 
-// loadScripts puts the scripts together from the files under lua/, each with the parts that it needs: the server makes them
-// anew on each run. With acked they write where they only repeat an answer that somebody waits to see acknowledged. clock is
-// the text of clock.lua.
+// loadScripts puts the scripts together from the files under lua/, each with the parts that it needs: the server makes their
+// functions anew on each run, so what only few runs need is made lazily. With acked they write where they only repeat an answer
+// that somebody waits to see acknowledged. clock is the text of clock.lua.
 func loadScripts(l store.Limits, acked bool, clock string) scripts {
-	with := func(parts ...string) []string {
-		out := []string{bounds(l, acked), clock, luaText("base")}
-		for _, name := range parts {
-			out = append(out, luaText(name))
-		}
-		return out
+	base := bounds(l, acked) + "\n" + clock + "\n" + luaText("base")
+	script := func(name string, parts ...[]string) script {
+		return newScript(name, append([]string{base}, slices.Concat(parts...)...)...)
 	}
+	var (
+		control = files("control")
+		record  = files("record")
+		indexes = files("batch", "index")
+		queue   = files("rank", "enqueue")
+		gone    = files("listing", "gone")
+		// change carries plans out, of executions that stand already.
+		change = slices.Concat(files("log", "history"), indexes, lazily("enqueue", "rank", "enqueue"), lazily("moved", "moved"),
+			files("plan", "reindex"), lazily("write_progress", "write_progress"), files("commit"))
+		rarely = lazily("record", "record")
+	)
 	return scripts{
-		attach:   newScript("attach"),
-		submit:   newScript("submit", with("control", "log", "history", "index", "commit", "view")...),
-		find:     newScript("find", with("control", "view")...),
-		poll:     newScript("poll", with("control", "log", "history", "index", "gone", "commit")...),
-		apply:    newScript("apply", with("control", "log", "history", "index", "commit")...),
-		beat:     newScript("beat", with("control", "index")...),
-		cancel:   newScript("cancel", with("control", "log", "history", "index", "commit", "view")...),
-		displace: newScript("displace", with("control", "log", "history", "index", "gone", "commit")...),
-		resume:   newScript("resume", with("control", "log", "history", "index", "commit", "view")...),
-		read:     newScript("read", with("control", "history", "view")...),
-		list:     newScript("list", with("control", "index", "gone")...),
-		controls: newScript("controls", with("control", "view")...),
-		overdue:  newScript("overdue", with("control", "index", "gone")...),
-		remove:   newScript("remove", with("control", "index", "gone")...),
-		erase:    newScript("erase", with("control", "index", "gone")...),
-		counts:   newScript("counts", with()...),
-		workers:  newScript("workers", with()...),
-		check:    newScript("check", with()...),
+		attach: newScript("attach"),
+		submit: script("submit", control, indexes, files("listing"), queue, files("plan", "bound"), lazily("answer", "record", "view")),
+		find:   script("find", control, record, files("bound", "view")),
+		poll: script("poll", control, rarely, change, lazily("reject", "listing", "gone"), files("claims"), lazily("ripen", "rank", "ripen"),
+			lazily("held", "solitary"), lazily("serve_solitary", "solitary")),
+		apply:    script("apply", control, rarely, change),
+		beat:     script("beat", control, files("batch")),
+		cancel:   script("cancel", control, record, change, files("view")),
+		displace: script("displace", control, change, gone),
+		resume:   script("resume", control, record, change, files("view")),
+		read:     script("read", control, record, files("history", "view")),
+		list:     script("list", control, record, indexes, gone),
+		controls: script("controls", control, record, files("view")),
+		overdue:  script("overdue", control, record, indexes, gone),
+		remove:   script("remove", control, indexes, gone),
+		erase:    script("erase", control, indexes, gone),
+		counts:   script("counts", files("rank")),
+		workers:  script("workers"),
+		check:    script("check"),
 
-		inspect:         newScript("inspect", with("control", "index", "judge")...),
-		repair:          newScript("repair", with("control", "log", "history", "index", "gone", "judge")...),
-		inspectCapacity: newScript("inspect_capacity", with("control")...),
-		repairCapacity:  newScript("repair_capacity", with("control", "index")...),
+		inspect:         script("inspect", control, indexes, files("listing", "judge")),
+		repair:          script("repair", control, files("log", "history"), indexes, queue, files("moved", "plan", "reindex"), gone, files("judge")),
+		inspectCapacity: script("inspect_capacity", control),
+		repairCapacity:  script("repair_capacity", control, indexes),
 		repairRoot:      newScript("repair_root"),
 	}
 }
 
 func newScript(name string, parts ...string) script {
-	return scriptOf(name, strings.Join(append(slices.Clip(parts), luaText(name)), "\n"))
+	return scriptOf(name, nested(append(slices.Clip(parts), luaText(name))))
+}
+
+// nested puts each part into a function of its own within the one before it. The server makes all functions of a script anew on each run, and
+// finds what they refer to by walking all variables of the functions around them that are still open: there are few where each part has
+// its own, and a tail call closes those before it.
+func nested(parts []string) string {
+	return strings.Join(parts, "\nreturn (function()\n") + strings.Repeat("\nend)()", len(parts)-1)
 }
 
 func scriptOf(name, source string) script {
 	sum := sha1.Sum([]byte(source)) //nolint:gosec // as the server computes it
 	return script{name: name, source: source, sha: hex.EncodeToString(sum[:]), ran: new(atomic.Bool)}
+}
+
+// files are the texts of files under lua/.
+func files(names ...string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = luaText(name)
+	}
+	return out
+}
+
+// lazily puts files under lua/ into a function of the name of one of theirs, which makes them when it is called, and calls that one.
+func lazily(name string, parts ...string) []string {
+	return []string{fmt.Sprintf("local function %[1]s(...)\n%[2]s\nreturn %[1]s(...)\nend", name, strings.Join(files(parts...), "\n"))}
 }
 
 // luaText is the text of a file under lua/.

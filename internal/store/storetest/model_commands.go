@@ -99,6 +99,7 @@ func (m *model) findKey(rt *rapid.T) {
 func (m *model) poll(rt *rapid.T) {
 	r := store.PollRequest{Worker: pick(rt, "worker", "w1", "w2"), Token: m.token(), Yields: pick(rt, "yields", true, false)}
 	r.Solitary = pick(rt, "solitary", false, false, false, true)
+	r.Brief = !r.Solitary && pick(rt, "brief", false, false, false, false, false, true)
 	for _, d := range []string{"a", "b"} {
 		for _, v := range []string{"r1", "r2"} {
 			if pick(rt, "served", true, true, false) {

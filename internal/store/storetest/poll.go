@@ -16,6 +16,7 @@ func pollTests() []test {
 		{name: "at most as many as wanted, of the revisions that want some", run: pollWants},
 		{name: "one request serves several revisions", run: pollRevisions},
 		{name: "it tells when delayed work falls due", run: pollNextDue},
+		{name: "a brief one claims and tells nothing else", run: pollBrief},
 		{name: "a repeat hands out the same batch at no cost", run: pollRepeat},
 		{name: "a repeat leaves out what moved on", run: pollRepeatMoved},
 		{name: "after the lease the same token claims anew", run: pollRepeatLate},
@@ -111,6 +112,29 @@ func pollNextDue(k *kit) {
 	k.same("next due", int64(0), p.NextDue)
 	k.rev.Revision = "r2"
 	k.same("next due of another revision", int64(0), k.poll(k.request(1)).NextDue)
+}
+
+// pollBrief leaves to the next full poll what has fallen due, and takes what was found due before.
+func pollBrief(k *kit) {
+	late := k.submission()
+	late.Delay = time.Minute
+	k.admit(late)
+	for range 3 {
+		k.submit()
+	}
+	k.Advance(2 * time.Minute)
+	brief := func(count int) store.Polled {
+		r := k.request(count)
+		r.Brief, r.Yields = true, true
+		return k.poll(r)
+	}
+	p := brief(2)
+	k.same("claimed", 2, len(p.Claimed))
+	p.Claimed = nil
+	k.same("what it tells", store.Polled{Now: k.now()}, p)
+	k.same("processes seen", 0, len(k.workers()))
+	k.same("claimed of what was due before", 1, len(brief(9).Claimed))
+	k.same("claimed in full", late.ID, k.poll(k.request(9)).Claimed[0].Control.ID)
 }
 
 func pollRepeat(k *kit) {

@@ -9,21 +9,15 @@ local function key(kind, id)
   return anchor .. kind .. ':' .. id
 end
 
--- Integers as text. Lua would write large ones with an exponent.
+-- Integers as text. Lua would write large ones with an exponent. Executions of one script have most of theirs in common.
+local texts = {}
 local function text(n)
-  return string.format('%.0f', n)
-end
-
--- The place in the order of claims of work that is due since then: Control.Rank.
-local PRIORITY_STEP = 60000
-local function rank(since, priority)
-  return since - priority * PRIORITY_STEP
-end
-
--- The priority of an execution whose control is not read otherwise; 0 where none can be read.
-local function priority_of(id)
-  local raw = redis.pcall('HGET', key('c', id), 'i')
-  return type(raw) == 'string' and string.find(raw, '^%d$') and tonumber(raw) or 0
+  local s = texts[n]
+  if not s then
+    s = string.format('%.0f', n)
+    texts[n] = s
+  end
+  return s
 end
 
 -- Whether a reply of pcall is an error, and whether its text has the given word.

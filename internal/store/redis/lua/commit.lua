@@ -1,15 +1,6 @@
 -- Plans: their guard, and carrying them out as a whole. Nothing is written before everything that may refuse was asked.
 local OWNED, EXPIRED, WAIT, WAIT_EXPIRED, OVERDUE = 1, 2, 3, 4, 5
 
--- A plan as the client packs it. Its payloads stand in ARGV from at on, then its progress.
-local function plan(h, at)
-  return {
-    guard = h[1], worker = h[2], token = h[3], fence = h[4], margin = h[5], operation = h[6], version = h[7],
-    sequence = h[8], status = h[9], drop = h[10] == 1, changes = h[11], writes = h[12], erases = h[13], events = h[14],
-    note = h[15], at = at,
-  }
-end
-
 -- Why the guard does not hold: 'lost', 'stale', 'moved'; nil where it does.
 local function refusal(c, p)
   if p.guard == OWNED then
@@ -39,34 +30,13 @@ local function prepare(c, p)
   return n, ENDED[n.s] and counters(c) or nil
 end
 
-local function write_payloads(n, p)
-  for i, kind in ipairs(p.writes) do
-    if ENDED[n.s] then
-      redis.call('SET', key(kind, n.id), ARGV[p.at + i - 1], 'PX', BACKSTOP)
-    else
-      redis.call('SET', key(kind, n.id), ARGV[p.at + i - 1])
-    end
-  end
-  if #p.erases > 0 then
-    local keys = {}
-    for i, kind in ipairs(p.erases) do keys[i] = key(kind, n.id) end
-    redis.call('DEL', unpack(keys))
-  end
-end
-
 -- The plan's progress, as it stands in ARGV behind the payloads.
+local NONE = {}
 local function events_of(p)
+  if p.events == 0 then return NONE end
   local events = {}
   for i = 1, p.events do events[i] = ARGV[p.at + #p.writes + i - 1] end
   return events
-end
-
-local function write_progress(n, p, events)
-  if p.drop then redis.call('DEL', key('p', n.id)) end
-  for i = math.max(1, #events - PROGRESS_EVENTS + 1), #events, 1000 do
-    local length = redis.call('RPUSH', key('p', n.id), unpack(events, i, math.min(i + 999, #events)))
-    if length > PROGRESS_EVENTS then redis.call('LTRIM', key('p', n.id), text(-PROGRESS_EVENTS), '-1') end
-  end
 end
 
 local function wait_of(p)
@@ -83,8 +53,8 @@ local function commit(c, n, p, before)
   local out = tell(c, n, p.note)
   save(c, n)
   spill(n, out)
-  write_payloads(n, p)
-  write_progress(n, p, events)
+  write_payloads(c, n, p)
+  if p.drop or #events > 0 then write_progress(n, p, events) end
   local ids = append(n, list)
   reindex(c, n, before)
   return ids

@@ -9,45 +9,69 @@
 -- Invariants 1, 2, 9: binding, counters, control, input and index stand or fall together. The first write is one that
 -- Redis refuses at maxmemory.
 
--- What is stored of the control: values too long for a listpack go to a hash of their own.
-local function stored(n)
-  local short, long = setmetatable({}, ZEROS), {}
-  for f, v in pairs(n) do
-    if type(v) == 'string' and #v > 64 then
+-- The control that changes begin, and the commands that store it: values too long for a listpack go to a hash of their own, nil
+-- where there are none. The first field is the schema, as foreign expects. nil where a number leaves its range.
+local function begun(id, status, changes)
+  local n, name = setmetatable({id = id, s = status}, ZEROS), key('c', id)
+  local short, long, size = {'HSET', name, 'z', '', 's', status}, nil, 6
+  for i = 1, #changes, 3 do
+    local f, op, v = changes[i], changes[i + 1], changes[i + 2]
+    local stored = v
+    if ABSENT[f] == 0 then
+      if op ~= '=' then v = computed(n, f, op, v, 0) end
+      if v > MAX then return nil end
+      stored = v > 0 and text(v) or ''
+    elseif type(v) ~= 'string' then
+      v, stored = '', ''
+    end
+    n[f] = v
+    if f == 'z' then
+      short[4] = stored
+    elseif #stored > 64 then
+      long = long or {'HSET', key('m', id)}
       long[#long + 1] = f
-      long[#long + 1] = v
-      short['~'] = '1'
-    else
-      short[f] = v
+      long[#long + 1] = stored
+    elseif stored ~= '' then
+      short[size + 1], short[size + 2] = f, stored
+      size = size + 2
     end
   end
-  return short, long
+  if long then
+    n['~'] = '1'
+    short[size + 1], short[size + 2] = '~', '1'
+  end
+  return n, short, long
+end
+
+local function add(changes, f, v)
+  local at = #changes
+  changes[at + 1], changes[at + 2], changes[at + 3] = f, '=', v
+end
+
+-- The changes of a plan, and those of the fields that are the store's own.
+local function with_own(p, digest, most)
+  if digest ~= '' then add(p.changes, '#', digest) end
+  if most then add(p.changes, '@', '1') end
+  if #p.note > 2 then add(p.changes, '$', string.sub(p.note, 3)) end
+  return p.changes
 end
 
 local function create(request, at, before)
   local id, digest, fingerprint, _, packed, most = unpack(request)
   local p = plan(packed, at)
-  local blank = setmetatable({id = id}, ZEROS)
-  local n = applied(blank, p.changes, p.status)
+  local n, short, long = begun(id, p.status, with_own(p, digest, most))
   if not n then return {'malformed', us} end
-  n['#'], n['@'], n['$'] = digest, most and '1' or '', string.sub(p.note, 3)
-  local short, long = stored(n)
-  local values = {}
-  for f, v in pairs(short) do
-    if v ~= '' and v ~= 0 then
-      values[#values + 1] = f
-      values[#values + 1] = type(v) == 'number' and text(v) or v
-    end
-  end
-  redis.call('HSET', key('c', id), unpack(values))
-  if #long > 0 then redis.call('HSET', key('m', id), unpack(long)) end
-  write_payloads(n, p)
+  redis.call(unpack(short))
+  if long then redis.call(unpack(long)) end
+  write_payloads(n, n, p)
   if digest ~= '' then redis.call('SET', key('b', digest), fingerprint .. id) end
-  n['~'] = short['~']
+  local q, due = queue(n), expiry(n)
   count(n.d, before[1] + 1)
-  count(queue(n), before[2] + 1)
+  count(q, before[2] + 1)
   if most then put(owned_by(n.o), text(n.b), id) end -- the next one here counts them
-  reindex(blank, n)
+  enlist(n)
+  if due > 0 then enter('waits', due, id) end
+  enqueue(n)
   return {'created', us}
 end
 
