@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +29,8 @@ type claimer struct {
 
 	doubt  *poll         // a poll whose outcome is not known
 	number int64         // of the last poll
-	polled time.Time     // when the last one was answered
+	polled time.Time     // when the last full one was answered
+	busy   bool          // the last one brought as much of a revision as was asked for
 	due    time.Duration // from then until the next delayed execution falls due; 0: none is known
 	lapse  time.Duration // from then until a lease runs out that should have been renewed by now; 0: none is known
 
@@ -80,6 +82,8 @@ const (
 	stuckAtLeast = time.Minute
 
 	takeoverSpread = 50 * time.Millisecond // within which processes look for a lease that has just run out
+
+	fullPolls = 100 * time.Millisecond // how often a busy process asks in full at least
 )
 
 // step is one exchange: a new poll, or the one that is in doubt again.
@@ -107,7 +111,7 @@ func (c *claimer) newPoll() *poll {
 	c.number++
 	p := &poll{sent: now, timeout: c.settings.ExchangeTimeout, until: now, request: c.registry.ask()}
 	p.request.Worker, p.request.Token, p.request.MaxBytes = c.worker, token(), c.settings.PollBytes
-	p.request.Number = c.number
+	p.request.Number, p.request.Brief = c.number, c.brief(now) && !p.request.Solitary
 	for _, place := range c.registry.loads() {
 		p.timeout = min(p.timeout, place.exchange)
 		if end := now.Add(place.window()); end.After(p.until) {
@@ -117,17 +121,25 @@ func (c *claimer) newPoll() *poll {
 	return p
 }
 
+// brief reports whether claims alone are asked for: while the process is busy, what a full poll says of the time to come is soon enough
+// known. A poll that brings too little is followed by a full one.
+func (c *claimer) brief(now time.Time) bool {
+	since := now.Sub(c.polled)
+	return c.busy && c.doubt == nil && since < fullPolls && (c.due == 0 || since < c.due)
+}
+
 func (c *claimer) take(p *poll, polled store.Polled) {
 	c.clock.learn(polled.Now)
 	if c.registry.answered(p.request, polled) {
 		c.loop.log.Info("nothing is claimed until all that runs here has ended, for the sake of work that must run alone",
 			"remedy", "more processes, or a higher budget of lost leases")
 	}
+	c.busy = slices.ContainsFunc(p.request.Revisions, fulfilled(p.request, polled))
 	c.count(p, polled)
 	for _, claimed := range polled.Claimed {
 		c.start(claim{claimed, p.sent, p.request.Solitary})
 	}
-	if !p.request.Solitary {
+	if !p.request.Solitary && !p.request.Brief {
 		c.lookAhead(polled)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/windrow-run/windrow/internal/execution"
 	"github.com/windrow-run/windrow/internal/handler"
 	"github.com/windrow-run/windrow/internal/store"
@@ -104,6 +106,72 @@ func TestClaimsUntilLess(t *testing.T) {
 			ids[i] = k.submitElsewhere()
 		}
 		synctest.Wait()
+		for _, id := range ids {
+			k.is(id, execution.Completed)
+		}
+	})
+}
+
+// While there is more than a process can take it asks for claims alone, and in full once it gets less, or after a while.
+func TestBriefPolls(t *testing.T) {
+	inBubble(t, func(k *kit) {
+		for range 20 {
+			k.submitElsewhere()
+		}
+		k.start(k.params(deploy(complete)))
+		// In full are the first one, the last one, and that after the subscription.
+		if all, brief := k.store.count("poll"), k.store.brief; brief != 20 || all-brief > 3 {
+			k.Fatalf("%d polls for 20 executions, %d of them brief, want 23 at most, and 20", all, brief)
+		}
+		k.pass(time.Minute)
+		for range 20 {
+			k.submitElsewhere()
+		}
+		synctest.Wait()
+		k.store.brief = 0
+		k.pass(time.Minute)
+		if k.store.brief != 0 {
+			k.Fatalf("%d brief polls of an idle process", k.store.brief)
+		}
+	})
+}
+
+// A busy process looks for what has fallen due, says that it is there and sees to what is overdue, all the same.
+func TestBusyProcessAsksInFull(t *testing.T) {
+	inBubble(t, func(k *kit) {
+		for range 100 {
+			k.submitElsewhere()
+		}
+		k.start(k.params(deploy(func(context.Context, handler.Attempt) handler.Outcome {
+			<-time.After(10 * time.Millisecond)
+			return handler.Completed{}
+		})))
+		k.pass(990 * time.Millisecond)
+		all, brief := k.store.count("poll"), k.store.brief
+		if full := all - brief; full < 9 || full > 12 {
+			k.Fatalf("%d of %d polls within a second were full, want one each 100 ms", full, all)
+		}
+	})
+}
+
+// An attempt needs no slot while its end is stored, and no more wait for that than there are slots.
+func TestClaimsWhileAnEndIsStored(t *testing.T) {
+	inBubble(t, func(k *kit) {
+		k.store.every(hung, "complete")
+		ids := []string{k.submitElsewhere(), k.submitElsewhere(), k.submitElsewhere()}
+		k.start(k.params(deploy(complete)))
+		statuses := map[execution.Status]int{}
+		for _, id := range ids {
+			statuses[k.read(id).Control.Status]++
+		}
+		if diff := cmp.Diff(map[execution.Status]int{execution.Running: 2, execution.Queued: 1}, statuses); diff != "" {
+			k.Fatalf("statuses (-want +got):\n%s", diff)
+		}
+		if h := k.rt.Health(k.Context()).Deployments[0]; h.Active != 0 {
+			k.Fatalf("%d slots are taken while no handler runs", h.Active)
+		}
+		k.store.heal()
+		k.pass(10 * time.Second)
 		for _, id := range ids {
 			k.is(id, execution.Completed)
 		}

@@ -195,7 +195,7 @@ func (r *Runtime) deploymentHealth(l load, h Health, counts *store.Counts) Deplo
 		out.Running = l.slots
 	}
 	if h.Draining {
-		out.Draining = l.active
+		out.Draining = l.active + l.ending
 	}
 	if counts != nil {
 		out.Counts = countsOf(l.revision(), *counts)

@@ -234,6 +234,7 @@ type faulty struct {
 	mangle func(*store.Claimed)
 
 	brokenLog bool // no chunk can be appended
+	brief     int  // polls that asked for claims alone
 }
 
 var _ store.Store = (*faulty)(nil)
@@ -339,6 +340,11 @@ func (f *faulty) FindKey(ctx context.Context, key store.Key) (store.Submitted, e
 }
 
 func (f *faulty) Poll(ctx context.Context, r store.PollRequest) (store.Polled, error) {
+	if r.Brief {
+		f.mu.Lock()
+		f.brief++
+		f.mu.Unlock()
+	}
 	out, err := through(ctx, f, "poll", func() (store.Polled, error) { return f.Store.Poll(ctx, r) })
 	for i := range out.Claimed {
 		if f.mangle != nil {

@@ -28,6 +28,7 @@ func (s *session) settle(outcome handler.Outcome) {
 		s.log.Error("the outcome can't be stored", "error", err)
 		s.finish(fail(unfit(err)))
 	case build != nil:
+		s.registry.idle(s)
 		s.finish(build)
 	}
 }

@@ -31,11 +31,14 @@ type registry struct {
 // place is a deployment's share of the process.
 type place struct {
 	*deployment
-	active int
+	active int  // sessions that have a slot
+	ending int  // sessions whose handler has ended, and which wait for their end to be stored
 	more   bool // due work may be waiting that this process has not asked for yet
 }
 
-func (p *place) free() int { return max(p.slots-p.active, 0) }
+// free is how much may be asked for. An attempt needs no slot while its end is stored, so that the next one is claimed meanwhile; no more
+// of them wait for that than there are slots.
+func (p *place) free() int { return max(min(p.slots, 2*p.slots-p.ending)-p.active, 0) }
 
 // signal is a wake-up. Raising it again before it was taken changes nothing, and raising it while nobody waits is not lost.
 type signal chan struct{}
@@ -139,20 +142,26 @@ func (r *registry) ask() store.PollRequest {
 	return out
 }
 
-// answered takes in what a poll brought: where it brought all that was wanted, there may be more. It reports whether from now
-// on the process yields to work on its last chance.
+// answered takes in what a poll brought: where it brought all that was wanted, there may be more, and so there may after a brief one,
+// which looks at less. It reports whether from now on the process yields to work on its last chance.
 func (r *registry) answered(asked store.PollRequest, polled store.Polled) (yields bool) {
-	got := map[store.Revision]int{}
-	for _, c := range polled.Claimed {
-		got[store.Revision{Deployment: c.Control.Deployment, Revision: c.Control.Revision}]++
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	yields = r.toldLocked(asked, polled)
 	if !asked.Solitary {
-		r.moreLocked(asked, func(w store.Want) bool { return polled.More || got[w.Revision] >= w.Count })
+		all := fulfilled(asked, polled)
+		r.moreLocked(asked, func(w store.Want) bool { return asked.Brief || polled.More || all(w) })
 	}
 	return yields
+}
+
+// fulfilled tells of which wants a poll brought as many as were asked for.
+func fulfilled(asked store.PollRequest, polled store.Polled) func(store.Want) bool {
+	got := make(map[store.Revision]int, len(asked.Revisions))
+	for _, c := range polled.Claimed {
+		got[store.Revision{Deployment: c.Control.Deployment, Revision: c.Control.Revision}]++
+	}
+	return func(w store.Want) bool { return w.Count > 0 && got[w.Revision] >= w.Count }
 }
 
 // unanswered takes in that a poll failed: there may be more of all that it asked for.
@@ -182,7 +191,21 @@ func (r *registry) add(s *session) bool {
 	return !r.quiesced
 }
 
-// remove gives the session's slot back. A second call changes nothing and returns false.
+// idle gives the slot of a session back whose handler has ended.
+func (r *registry) idle(s *session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ok := r.sessions[s]; !ok || s.idle {
+		return
+	}
+	s.idle = true
+	p := r.placeOf(s.d.revision())
+	p.active--
+	p.ending++
+	r.wakeLocked()
+}
+
+// remove takes the session out, and gives its slot back where it still has one. A second call changes nothing and returns false.
 func (r *registry) remove(s *session) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -191,7 +214,11 @@ func (r *registry) remove(s *session) bool {
 	}
 	delete(r.sessions, s)
 	p := r.placeOf(s.d.revision())
-	p.active--
+	if s.idle {
+		p.ending--
+	} else {
+		p.active--
+	}
 	if r.alone == s {
 		r.togetherLocked()
 	}
@@ -280,7 +307,7 @@ func (r *registry) waitEmpty(ctx context.Context) error {
 // load is what the health of one deployment is made of.
 type load struct {
 	*deployment
-	active int
+	active, ending int
 }
 
 func (r *registry) loads() []load {
@@ -288,7 +315,7 @@ func (r *registry) loads() []load {
 	defer r.mu.Unlock()
 	out := make([]load, len(r.places))
 	for i, p := range r.places {
-		out[i] = load{p.deployment, p.active}
+		out[i] = load{p.deployment, p.active, p.ending}
 	}
 	return out
 }

@@ -26,6 +26,7 @@ type session struct {
 	feed    Feed
 
 	solitary bool // nothing else runs here meanwhile
+	idle     bool // it has given its slot back; the registry's
 
 	ctx  context.Context // the handler's
 	stop context.CancelCauseFunc

@@ -69,6 +69,7 @@ func (r *registry) yieldsLocked() bool {
 func (r *registry) toldLocked(asked store.PollRequest, polled store.Polled) bool {
 	before := r.yield.active
 	switch {
+	case asked.Brief: // it tells nothing of that
 	case asked.Solitary:
 		r.held = false
 		r.yield.done()
