@@ -1,5 +1,5 @@
--- Index upkeep: with reindex.lua, where it moves, and gone.lua, where it goes, the one place that knows which indexes an execution
--- stands in.
+-- Index upkeep: what the parts have in common that know which indexes an execution stands in. Those are enqueue.lua and listing.lua, how it
+-- comes there, reindex.lua and moved.lua, what a change moves, and gone.lua.
 
 local function queue(c)
   return c.d .. '@' .. c.r

@@ -14,7 +14,6 @@ local function recount(c, n)
   count(queue(n), to[2] + 1)
 end
 
-
 -- Counts an execution for the revision that it is moved to, and returns the place that it keeps in the queue.
 local function moved(c, n)
   recount(c, n)
