@@ -57,7 +57,10 @@ func testRouter(t *testing.T) (handler http.Handler, log *journal, observed *[]s
 	t.Helper()
 	log, observed = &journal{}, &[]seen{}
 	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	var mu sync.Mutex // guards *observed while requests are served at once
 	observe := func(route, method string, status int, elapsed time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
 		*observed = append(*observed, seen{route, method, status})
 		if elapsed < 0 {
 			t.Errorf("a request took %v", elapsed)
