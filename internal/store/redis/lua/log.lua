@@ -8,10 +8,10 @@ end
 -- Entries that a plan leaves in the log: its progress, as much as the log keeps, then the change of status or the end. See
 -- Plan.LogEntries.
 local function entries(c, n, progress, wait)
-  local out = {}
+  local wanted, out = #progress > 0 or c.g ~= '' or c.m > ms, {}
+  if not wanted then return out end
   for i = math.max(1, #progress - HISTORY_CHUNKS + 1), #progress do out[#out + 1] = {'p', progress[i]} end
-  local wanted = #out > 0 or c.g ~= '' or c.m > ms
-  if wanted and c.s ~= n.s then
+  if c.s ~= n.s then
     local numbers = {n.s, text(n.a), text(n.v), text(n.t), text(n.h)}
     local shown = n.s == 'w' and wait or ''
     out[#out + 1] = {ENDED[n.s] and 'e' or 's', table.concat(numbers, ' ') .. '\n' .. shown}

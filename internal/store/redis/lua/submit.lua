@@ -56,57 +56,61 @@ local function with_own(p, digest, most)
   return p.changes
 end
 
-local function create(request, at, before)
-  local id, digest, fingerprint, _, packed, most = unpack(request)
-  local p = plan(packed, at)
-  local n, short, long = begun(id, p.status, with_own(p, digest, most))
-  if not n then return {'malformed', us} end
-  redis.call(unpack(short))
-  if long then redis.call(unpack(long)) end
-  write_payloads(n, n, p)
-  if digest ~= '' then redis.call('SET', key('b', digest), fingerprint .. id) end
-  local q, due = queue(n), expiry(n)
-  count(n.d, before[1] + 1)
-  count(q, before[2] + 1)
-  if most then put(owned_by(n.o), text(n.b), id) end -- the next one here counts them
-  enlist(n)
-  if due > 0 then enter('waits', due, id) end
-  enqueue(n)
-  return {'created', us}
-end
-
-local function found(c)
-  repeated()
-  return answer('found', c)
+-- Why there is no room for n; nil where there is. Then the counters as they are.
+local function crowded(n, ceiling, most)
+  local before = counters(n)
+  if not before then return 'malformed' end
+  if ceiling > 0 and before[1] >= ceiling then return 'full' end
+  if most then
+    local unfinished = redis.pcall('ZCARD', anchor .. owned_by(n.o))
+    if not failed(unfinished) and unfinished >= most then return 'crowded' end
+  end
+  return nil, before
 end
 
 -- Ids that this script has admitted.
 local created = {}
 
-local function submit(request, at, fresh)
+local function create(request, at)
   local id, digest, fingerprint, ceiling, packed, most = unpack(request)
-  local c, why
-  if digest ~= '' then
-    c, why = bound(digest, fingerprint)
-    if c then return found(c) end
-    if why ~= 'missing' then return {why, us} end
-  end
-  if not fresh or created[id] then
-    c, why = load(id)
-    if c then return found(c) end
-    if why ~= 'missing' then return {why, us} end
-  end
-  local target = {d = '', r = ''}
-  for i = 1, #packed[11], 3 do target[packed[11][i]] = packed[11][i + 2] end
-  local before = counters(target)
-  if not before then return {'malformed', us} end
-  if ceiling > 0 and before[1] >= ceiling then return {'full', us} end
-  if most then
-    local held = redis.pcall('ZCARD', anchor .. owned_by(target.o))
-    if not failed(held) and held >= most then return {'crowded', us} end
-  end
+  local p = plan(packed, at)
+  local n, short, long = begun(id, p.status, with_own(p, digest, most))
+  if not n then return {'malformed', us} end
+  local why, before = crowded(n, ceiling, most)
+  if why then return {why, us} end
   created[id] = true
-  return create(request, at, before)
+  redis.call(unpack(short))
+  if long then redis.call(unpack(long)) end
+  write_payloads(n, n, p)
+  if digest ~= '' then redis.call('SET', key('b', digest), fingerprint .. id) end
+  count(n.d, before[1] + 1)
+  count(queue(n), before[2] + 1)
+  if most then put(owned_by(n.o), text(n.b), id) end -- the next one here counts them
+  enlist(n)
+  local due = expiry(n)
+  if due > 0 then enter('waits', due, id) end
+  enqueue(n)
+  return {'created', us}
+end
+
+-- The execution that the submission repeats, or nil and why: 'missing' where there is none.
+local function repeats(id, digest, fingerprint, fresh)
+  if digest ~= '' then
+    local c, why = bound(digest, fingerprint)
+    if c or why ~= 'missing' then return c, why end
+  end
+  if fresh and not created[id] then return nil, 'missing' end
+  return load(id)
+end
+
+local function submit(request, at, fresh)
+  local c, why = repeats(request[1], request[2], request[3], fresh)
+  if c then
+    repeated()
+    return answer('found', c)
+  end
+  if why ~= 'missing' then return {why, us} end
+  return create(request, at)
 end
 
 local requests, keys = cmsgpack.unpack(ARGV[1]), {}
