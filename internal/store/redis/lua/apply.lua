@@ -13,7 +13,7 @@ local function apply(id, packed, at)
   local p = plan(packed, at)
   local c, why = load(id)
   if not c then return {why, us} end
-  if c.y ~= '' and p.operation ~= '' and string.sub(c.y, 1, #p.operation + 1) == p.operation .. ':' then
+  if p.operation ~= '' and c.y ~= '' and string.sub(c.y, 1, #p.operation + 1) == p.operation .. ':' then
     repeated()
     return {'done', us, record(c)}
   end
