@@ -142,6 +142,7 @@ func (c *client) send(method faultstore.Method, in any, repeatable bool, call fu
 		return told{code: execution.CodeUnavailable}
 	}
 	repeatable = repeatable && !c.once(3)
+	starts := []int64{begin} // of the tries that got no answer, each of which may have an effect: a renewal has, at its own time
 	for try := 1; ; try++ {
 		if lossy && c.once(5) && (repeatable || c.spare()) {
 			c.lose(method)
@@ -153,8 +154,8 @@ func (c *client) send(method faultstore.Method, in any, repeatable bool, call fu
 		switch {
 		case out.code != execution.CodeUnavailable:
 			done := c.tick()
-			if try > 1 {
-				c.record(in, begin, told{outcome: retried}, done)
+			for _, at := range starts[:try-1] {
+				c.record(in, at, told{outcome: retried}, done)
 			}
 			c.record(in, start, out, done)
 			return out
@@ -162,9 +163,12 @@ func (c *client) send(method faultstore.Method, in any, repeatable bool, call fu
 			c.t.Errorf("%T got no answer", in)
 			return out
 		case !repeatable || try == sends:
-			c.record(in, begin, told{outcome: lost}, never)
+			for _, at := range starts {
+				c.record(in, at, told{outcome: lost}, never)
+			}
 			return out
 		}
+		starts = append(starts, c.tick())
 	}
 }
 
