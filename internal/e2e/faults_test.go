@@ -211,15 +211,10 @@ func TestClockSteps(t *testing.T) {
 		if round%2 == 1 {
 			by = -by
 		}
-		var ids []string
-		for n := range 15 {
-			ids = append(ids, c.submit(alive, fmt.Sprint(round, "-", n)))
-		}
-		<-first
-		<-second // both are at work
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ids := c.atWork(ctx, alive, fmt.Sprint(round), first, second)
 		clock.Step(by)
 		network.Down()
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		began := time.Now()
 		var lost int64
 		for _, r := range c.ended(ctx, ids) {
@@ -234,6 +229,33 @@ func TestClockSteps(t *testing.T) {
 		network.Up()
 	}
 	c.verify()
+}
+
+// atWork hands work in until all processes that tell of their turns are at it: one that still comes back from an outage may
+// find that another has taken all there was.
+func (c *crew) atWork(ctx context.Context, rt *runtime.Runtime, key string, turns ...<-chan struct{}) (ids []string) {
+	c.Helper()
+	hand := func() {
+		for range 15 {
+			ids = append(ids, c.submit(rt, fmt.Sprint(key, "-", len(ids))))
+		}
+	}
+	hand()
+	more := time.NewTicker(time.Second)
+	defer more.Stop()
+	for _, turn := range turns {
+		for waits := true; waits; {
+			select {
+			case <-turn:
+				waits = false
+			case <-more.C:
+				hand()
+			case <-ctx.Done():
+				c.Fatal("not all processes came to work")
+			}
+		}
+	}
+	return ids
 }
 
 // turning is work of twenty turns with a checkpoint each. Each is told of where somebody listens.
